@@ -1,0 +1,31 @@
+// Runs of one experiment, several side by side on the host's processors.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "emulator/config/experiment.hh"
+#include "emulator/results/summary.hh"
+
+namespace orrery::cli {
+
+struct SuiteOptions {
+  std::string directory;            ///< must not exist, or be empty
+  std::vector<std::string> command_line;
+  std::string metrics_address;      ///< empty: none
+  int jobs = 0;                     ///< runs at a time; 0: one a processor
+  bool quiet = false;
+  std::string profile_from;         ///< a run directory whose profile is used again; empty: none
+};
+
+struct SuiteOutcome {
+  std::vector<results::RunSummary> runs;
+  bool failed = false;
+  bool interrupted = false;
+};
+
+/// Plans all runs, then runs them. Throws before anything is launched if one cannot be.
+SuiteOutcome run_suite(const config::Experiment& experiment, const SuiteOptions& options);
+
+}  // namespace orrery::cli

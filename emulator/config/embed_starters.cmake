@@ -1,0 +1,12 @@
+# Writes OUTPUT, a C++ source with the text of each of FILES.
+set(source "// Made by embed_starters.cmake.\n#include \"emulator/config/starter_texts.hh\"\n\n")
+string(APPEND source "namespace orrery::config {\nnamespace {\n\nconstexpr StarterText table[] = {\n")
+foreach(file IN LISTS FILES)
+  file(READ ${file} text)
+  get_filename_component(name ${file} NAME_WE)
+  string(APPEND source "    {\"${name}\", R\"yaml(${text})yaml\"},\n")
+endforeach()
+string(APPEND source "};\n\n}  // namespace\n\n")
+string(APPEND source "std::span<const StarterText> starter_texts() { return table; }\n\n")
+string(APPEND source "}  // namespace orrery::config\n")
+file(WRITE ${OUTPUT} "${source}")

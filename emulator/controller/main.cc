@@ -1,0 +1,63 @@
+// orrery-controller RUN_DIR: the controller of one run, started by `orrery` inside the time-travel
+// kernel. Relative paths of sockets keep them below the kernel's limit, so it works in RUN_DIR.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hh"
+#include "emulator/config/load.hh"
+#include "emulator/controller/controller.hh"
+#include "netshape/kernel_backend.hh"
+
+namespace {
+
+using namespace orrery;
+
+// What was written is to be seen from outside soon, and to survive a kill.
+void write_back_soon() {
+  std::ofstream("/proc/sys/vm/dirty_writeback_centisecs") << 50;
+  std::ofstream("/proc/sys/vm/dirty_expire_centisecs") << 50;
+}
+
+int run(const std::string& run_dir) {
+  if (::chdir(run_dir.c_str()) != 0) throw_errno("enter " + run_dir);
+  write_back_soon();
+  const auto loaded = config::load("experiment.yaml", emulator::strategy_catalog());
+  emulator::RunPlan plan = emulator::plan_run(loaded.experiment);
+  plan.spec = run_spec_from_json(nlohmann::json::parse(read_file("spec.json")));
+  netshape::KernelBackend network([] { return Instant{emulator::monotonic_ns()}; });
+  const std::string agent =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "orrery-agent";
+  std::filesystem::remove("control.sock");
+  emulator::Controller controller(
+      plan, network,
+      {"records", "control.sock",
+       {agent, "zygote", "spec.json", "--control", "control.sock", "--records", "records"}});
+  const bool ok = controller.run();
+  std::filesystem::remove("control.sock");
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "orrery-controller RUN_DIR; start `orrery run` instead\n";
+    return 2;
+  }
+  try {
+    return run(argv[1]);
+  } catch (const orrery::Error& error) {
+    std::cerr << "orrery-controller: " << error.what() << "\n";
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    std::cerr << "orrery-controller: " << error.what() << "\n";
+    return 1;
+  }
+}

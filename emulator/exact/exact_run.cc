@@ -1,0 +1,196 @@
+#include "emulator/exact/exact_run.hh"
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "agents/profile.hh"
+#include "base/error.hh"
+#include "emulator/config/load.hh"
+#include "emulator/exact/host.hh"
+#include "emulator/results/directory.hh"
+
+namespace orrery::emulator {
+namespace {
+
+namespace fs = std::filesystem;
+
+results::RunDescription describe(const RunPlan& plan, const std::string& kernel,
+                                 std::vector<std::string> command_line,
+                                 const std::string& experiment_text) {
+  results::RunDescription description;
+  description.name = plan.spec.run;
+  description.strategy = plan.spec.strategy;
+  description.seed = plan.spec.seed;
+  description.engine = "exact";
+  description.cost = plan.spec.profile.empty() ? "model" : "profile";
+  description.experiment = experiment_text;
+  description.command_line = std::move(command_line);
+  description.versions["orrery"] = ORRERY_VERSION;
+  description.versions["kernel"] = fs::path(kernel).parent_path().filename();
+  description.host["processor"] = processor_name();
+  description.host["processors"] = std::to_string(processor_count());
+  description.host["system"] = system_name();
+  for (const NodeSpec& node : plan.spec.nodes) description.speeds[node.name] = node.speed;
+  description.profile_hash = plan.spec.profile_hash;
+  double spread = 1;
+  for (const ProfileCost::Entry& entry : plan.spec.profile)
+    if (entry.median.ns > 0)
+      spread = std::max(spread, static_cast<double>(entry.p95.ns) /
+                                    static_cast<double>(entry.median.ns));
+  if (!plan.spec.profile.empty()) description.profile_spread = spread;
+  return description;
+}
+
+}  // namespace
+
+void merge_records(const std::string& run_directory) {
+  const fs::path parts = fs::path(run_directory) / "records";
+  if (!fs::exists(parts)) return;
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(parts))
+    if (entry.path().extension() == ".bin") paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::string all;
+  // Delimited records: streams put one after another are a stream. A part that was cut off is taken
+  // up to the cut.
+  for (const fs::path& path : paths) {
+    RecordFileReader reader(path);
+    reader.poll([](const wire::Record&) {});
+    std::string text = read_file(path);
+    text.resize(text.size() - reader.incomplete_bytes());
+    all += text;
+  }
+  write_file(fs::path(run_directory) / "records.bin", all);
+  fs::remove_all(parts);
+}
+
+ExactRun::ExactRun(RunPlan plan, std::string directory, const std::string& kernel,
+                   std::vector<std::string> command_line, RecordSink* observer)
+    : plan_(std::move(plan)),
+      directory_(fs::absolute(directory)),
+      observer_(observer),
+      begun_(HostClock::now()),
+      moved_(begun_) {
+  progress_.loss = std::nan("");
+  fs::create_directories(directory_ + "/records");
+  fs::create_directories(directory_ + "/guest");
+  const std::string experiment = config::to_yaml(plan_.experiment, strategy_catalog());
+  write_file(directory_ + "/experiment.yaml", experiment);
+  write_file(directory_ + "/spec.json", to_json(plan_.spec).dump(1) + "\n");
+  description_ = describe(plan_, kernel, std::move(command_line), experiment);
+  results::write_description(directory_, description_);
+
+  uml::GuestSpec guest;
+  guest.kernel = kernel;
+  guest.init = sibling_program("orrery-init");
+  guest.memory = plan_.guest_memory;
+  guest.state_dir = directory_ + "/guest";
+  guest.writable = {directory_};
+  guest.argv = {sibling_program("orrery-controller"), directory_};
+  guest.environment = compute_environment();
+  guest.cwd = directory_;
+  guest.entropy = plan_.spec.seed;
+  guest_ = std::make_unique<uml::Guest>(guest);
+}
+
+void ExactRun::read_records() {
+  std::size_t count = 0;
+  for (const auto& entry : fs::directory_iterator(directory_ + "/records")) {
+    auto& reader = readers_[entry.path()];
+    if (!reader) reader = std::make_unique<RecordFileReader>(entry.path());
+    count += reader->poll([&](const wire::Record& record) {
+      if (observer_) observer_->write(record);
+      if (record.has_heartbeat()) {
+        progress_.emulated = std::max(progress_.emulated, Instant{record.heartbeat().t()});
+      } else if (record.has_node_state()) {
+        progress_.started |= record.node_state().state() == "running";
+        last_seen_[record.node_state().node()] = record.node_state().state();
+      } else if (record.has_step() && record.step().phase() != "move") {
+        const wire::Step& row = record.step();
+        progress_.emulated = std::max(progress_.emulated, Instant{row.t()});
+        if (row.step() >= progress_.step) {
+          progress_.step = row.step();
+          progress_.phase = row.phase();
+          progress_.loss = row.loss();
+        }
+        last_seen_[row.node()] = row.phase() + " " + std::to_string(row.step());
+      } else if (record.has_span()) {
+        last_seen_[record.span().node()] =
+            record.span().category() + " " + record.span().name();
+      }
+    });
+  }
+  if (count > 0) moved_ = HostClock::now();
+}
+
+std::string ExactRun::last_known() const {
+  std::string text;
+  for (std::size_t rank = 0; rank < plan_.spec.nodes.size(); ++rank) {
+    const auto seen = last_seen_.find(static_cast<int>(rank));
+    text += (text.empty() ? "" : "; ") + plan_.spec.nodes[rank].name + ": " +
+            (seen == last_seen_.end() ? "nothing yet" : seen->second);
+  }
+  return text;
+}
+
+void ExactRun::watch() {
+  const double standstill = std::chrono::duration<double>(HostClock::now() - moved_).count();
+  longest_standstill_ = std::max(longest_standstill_, standstill);
+  if (standstill < plan_.experiment.limits.watchdog.in_seconds()) return;
+  stop("emulated time has stood still at " + std::to_string(progress_.emulated.in_seconds()) +
+       " s for " + std::to_string(static_cast<int>(standstill)) +
+       " s of host time (limits.watchdog); last heard of " + last_known());
+}
+
+bool ExactRun::poll() {
+  if (ended_) return true;
+  progress_.host_seconds = std::chrono::duration<double>(HostClock::now() - begun_).count();
+  std::optional<int> status;
+  try {
+    status = guest_->poll();
+  } catch (const Error& error) {
+    failure_ = error.what();
+    status = 1;
+  }
+  read_records();
+  if (!status) {
+    watch();
+    return ended_;
+  }
+  finish();
+  return true;
+}
+
+void ExactRun::stop(const std::string& reason) {
+  if (ended_) return;
+  failure_ = reason;
+  guest_->kill();
+  finish();
+}
+
+void ExactRun::finish() {
+  ended_ = true;
+  read_records();
+  description_.host_seconds = std::chrono::duration<double>(HostClock::now() - begun_).count();
+  description_.watchdog_share =
+      longest_standstill_ / plan_.experiment.limits.watchdog.in_seconds();
+  const Finished evaluated =
+      run_program({sibling_program("orrery-agent"), "evaluate", directory_ + "/spec.json",
+                   "--records", directory_ + "/records"});
+  if (evaluated.status != 0 && failure_.empty())
+    failure_ = "test accuracy could not be evaluated: " + evaluated.errors;
+  if (!failure_.empty()) {
+    // The controller did not live to say so itself.
+    RecordFileWriter records(directory_ + "/records/observer.bin");
+    wire::Record record;
+    record.mutable_run_ended()->set_t(progress_.emulated.ns);
+    record.mutable_run_ended()->set_ok(false);
+    record.mutable_run_ended()->set_reason(failure_);
+    records.write(record);
+  }
+  merge_records(directory_);
+  results::write_description(directory_, description_);
+}
+
+}  // namespace orrery::emulator

@@ -1,0 +1,103 @@
+// orrery-init: process 1 of the time-travel kernel. It mounts what programs expect, runs one command,
+// reaps whatever is orphaned, writes the command's exit status, and powers the guest off.
+//
+// Linked statically: a dynamic loader costs page faults, and they are dear in a guest.
+
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "base/error.hh"
+#include "base/fd.hh"
+#include "emulator/uml/boot_file.hh"
+
+namespace {
+
+using orrery::throw_errno;
+
+// Some programs take a clock that reads (almost) zero for "never".
+constexpr timespec settle{2, 0};
+
+void mount_over(const char* type, const std::string& where, const char* data) {
+  if (::mount("none", where.c_str(), type, 0, data) != 0)
+    throw_errno(std::string("mount ") + type + " on " + where);
+}
+
+void loopback_up() {
+  const orrery::FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP;
+  if (::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) throw_errno("bring up lo");
+}
+
+pid_t spawn(const orrery::uml::BootFile& boot) {
+  const pid_t child = ::fork();
+  if (child < 0) throw_errno("fork");
+  if (child > 0) return child;
+  ::clearenv();
+  for (const std::string& entry : boot.environment) ::putenv(::strdup(entry.c_str()));
+  if (!boot.cwd.empty() && ::chdir(boot.cwd.c_str()) != 0) {
+    std::perror(("cannot enter " + boot.cwd).c_str());
+    ::_exit(127);
+  }
+  std::vector<char*> argv;
+  for (const std::string& argument : boot.argv) argv.push_back(::strdup(argument.c_str()));
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  std::perror(("cannot run " + boot.argv[0]).c_str());
+  ::_exit(127);
+}
+
+int reap_until(pid_t child) {
+  for (;;) {
+    int status = 0;
+    const pid_t ended = ::wait(&status);
+    if (ended < 0 && errno == EINTR) continue;
+    if (ended < 0) throw_errno("wait");
+    if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+}
+
+int run(const char* boot_path) {
+  const auto boot = orrery::uml::parse_boot_file(orrery::read_file(boot_path));
+  mount_over("proc", "/proc", nullptr);
+  mount_over("sysfs", "/sys", nullptr);
+  for (const std::string& dir : boot.writable) mount_over("hostfs", dir, dir.c_str());
+  loopback_up();
+  ::nanosleep(&settle, nullptr);
+  const int status = boot.argv.empty() ? 0 : reap_until(spawn(boot));
+  if (!boot.status.empty()) orrery::write_file(boot.status, std::to_string(status) + "\n");
+  return status;
+}
+
+}  // namespace
+
+int main() {
+  const char* boot_path = std::getenv("orrery_boot");
+  if (::getpid() != 1 || !boot_path) {
+    std::fputs("orrery-init is process 1 of the exact engine's kernel; start `orrery` instead\n",
+               stderr);
+    return 2;
+  }
+  try {
+    run(boot_path);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "orrery-init: %s\n", error.what());
+  }
+  ::sync();
+  ::reboot(RB_POWER_OFF);
+  return 1;
+}

@@ -1,0 +1,262 @@
+// What packets meet: delays, rates, losses, queues. Run inside the time-travel kernel, where each
+// figure is exact to what one reading of the clock costs (256 ns).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "netshape/kernel_backend.hh"
+#include "tests/netshape/traffic.hh"
+
+namespace orrery::netshape::test {
+namespace {
+
+Instant now() { return {now_ns()}; }
+
+LinkSpec link(double mbit, std::int64_t delay_us) {
+  LinkSpec spec;
+  spec.delay = Duration::microseconds(delay_us);
+  spec.rate = BitRate::mbit(mbit);
+  return spec;
+}
+
+// Two nodes; everything of interest on the way from a to the switch.
+class Traffic : public testing::Test {
+ protected:
+  void build(const LinkSpec& up, const LinkSpec& rest = {}) {
+    backend_.apply(plan(star({{"a", up, rest}, {"b", rest, rest}}), 1));
+  }
+  LinkCounters counters(const std::string& name) {
+    for (const LinkCounters& one : backend_.counters())
+      if (one.link == name) return one;
+    throw std::logic_error(name);
+  }
+  KernelBackend backend_{now};
+};
+
+struct Line {
+  double mbit;
+  std::int64_t delay_us;
+};
+class OneWay : public Traffic, public testing::WithParamInterface<Line> {};
+
+TEST_P(OneWay, IsDelayAndSerialisation) {
+  const LinkSpec spec = link(GetParam().mbit, GetParam().delay_us);
+  build(spec, spec);
+  const Plan& plan = backend_.current();
+  Udp udp(backend_, "a", "b");
+  for (const std::int64_t payload : {32, 500, 1472}) {
+    udp.send(0, payload);
+    const auto arrival = udp.receive(10'000'000'000);
+    ASSERT_TRUE(arrival);
+    EXPECT_NEAR(static_cast<double>(arrival->one_way()),
+                static_cast<double>(crossing_time(plan, plan.path("a", "b"), payload + 28).ns), 20e3)
+        << payload << " B";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Links, OneWay,
+                         testing::Values(Line{1, 50'000}, Line{10, 500}, Line{100, 20'000},
+                                         Line{1000, 100}, Line{10'000, 10}, Line{100, 2'000'000}));
+
+TEST_F(Traffic, UdpArrivesAtTheRateOfTheWire) {
+  LinkSpec spec = link(100, 10'000);
+  spec.queue = Duration::milliseconds(500);
+  build(spec);
+  Udp udp(backend_, "a", "b");
+  for (std::uint32_t i = 0; i < 2000; ++i) udp.send(i, 1472);
+  const auto arrivals = udp.receive_all(1'000'000'000);
+  ASSERT_EQ(arrivals.size(), 2000u);
+  const double seconds = static_cast<double>(arrivals.back().ns - arrivals.front().ns) * 1e-9;
+  EXPECT_NEAR(1999 * 1538 * 8 / seconds, 100e6, 100e6 * 1e-5);
+}
+
+class Goodput : public Traffic, public testing::WithParamInterface<Line> {};
+
+TEST_P(Goodput, OfTcpIsWhatFramingLeaves) {
+  LinkSpec spec = link(GetParam().mbit, GetParam().delay_us);
+  // On a slow link the default of 50 ms is some ten frames: too few for TCP to keep the line busy.
+  if (GetParam().mbit < 10) spec.queue = Duration::milliseconds(250);
+  build(spec, spec);
+  const PathPlan& path = backend_.current().path("a", "b");
+  const double rate = static_cast<double>(path.tcp_goodput->bits_per_second);
+  const double seconds = std::max(5.0, 40 * path.round_trip.in_seconds());
+  // Still thousands of BDP where the bound holds.
+  const auto bytes = std::min<std::int64_t>(static_cast<std::int64_t>(rate / 8 * seconds), 60 << 20);
+  const auto samples = tcp(backend_, "a", "b", bytes, 1000);
+  const auto half = std::lower_bound(samples.begin(), samples.end(), samples.back().ns / 2,
+                                     [](const Sample& s, std::int64_t ns) { return s.ns < ns; });
+  const double measured = 8e9 * static_cast<double>(samples.back().bytes - half->bytes) /
+                          static_cast<double>(samples.back().ns - half->ns);
+  EXPECT_NEAR(measured, rate, 0.005 * rate);
+}
+INSTANTIATE_TEST_SUITE_P(Links, Goodput,
+                         testing::Values(Line{2, 5'000}, Line{20, 20'000}, Line{100, 1'000},
+                                         Line{1000, 100}));
+
+// Slow start as RFC 5681 and RFC 6928 have it, by hand: ten segments at once, and each
+// acknowledgement brings as many more as it confirms; a line that is busy delays what comes. The
+// reverse way costs its delay and the acknowledgement's own time on two lines.
+double slow_start_seconds(std::int64_t bytes, double rate, double one_way, double frame, double ack) {
+  const double segment = 1448;
+  const auto total = static_cast<std::size_t>(std::ceil(static_cast<double>(bytes) / segment));
+  const double line = frame * 8 / rate;
+  const double back = one_way + 2 * ack * 8 / rate;
+  std::vector<double> arrive;
+  std::vector<double> may_send(total, 1e9);
+  for (std::size_t i = 0; i < std::min<std::size_t>(10, total); ++i) may_send[i] = 0;
+  double free_at = 0;
+  std::size_t released = std::min<std::size_t>(10, total);
+  for (std::size_t i = 0; i < total; ++i) {
+    const double start = std::max(may_send[i], free_at);
+    free_at = start + line;
+    arrive.push_back(start + 2 * line + one_way);
+    // Quick acknowledgements at first, one for each segment: two more segments each.
+    for (int k = 0; k < 2 && released < total; ++k) may_send[released++] = arrive.back() + back;
+  }
+  return arrive.back();
+}
+
+TEST_F(Traffic, ShortTransfersFollowSlowStart) {
+  const LinkSpec spec = link(100, 10'000);
+  build(spec, spec);
+  for (const std::int64_t bytes : {10'000, 40'000, 100'000, 300'000}) {
+    const auto samples = tcp(backend_, "a", "b", bytes, 1000);
+    const double expected = slow_start_seconds(bytes, 100e6, 0.020, 1538, 90);
+    EXPECT_NEAR(static_cast<double>(samples.back().ns) * 1e-9, expected, 0.03 * expected) << bytes;
+  }
+}
+
+// The bounds that a binomial count leaves with probability below 1e-6 on each side.
+std::pair<int, int> binomial_interval(int n, double p) {
+  double log_term = n * std::log1p(-p);
+  double sum = 0;
+  int low = -1;
+  for (int k = 0; k <= n; ++k) {
+    sum += std::exp(log_term);
+    if (low < 0 && sum > 1e-6) low = k;
+    if (sum > 1 - 1e-6) return {low, k};
+    log_term += std::log(static_cast<double>(n - k) / (k + 1)) + std::log(p) - std::log1p(-p);
+  }
+  return {std::max(low, 0), n};
+}
+
+TEST_F(Traffic, LossIsABinomialCount) {
+  LinkSpec spec = link(1000, 1'000);
+  spec.loss = {0.01};
+  build(spec);
+  Udp udp(backend_, "a", "b");
+  const int n = 20'000;
+  int arrived = 0;
+  for (int sent = 0; sent < n; sent += 1000) {
+    for (int i = 0; i < 1000; ++i) udp.send(0, 32);
+    arrived += static_cast<int>(udp.receive_all(20'000'000).size());
+  }
+  const auto [low, high] = binomial_interval(n, 0.01);
+  EXPECT_GE(n - arrived, low);
+  EXPECT_LE(n - arrived, high);
+  const LinkCounters counted = counters("a->switch");
+  EXPECT_EQ(counted.loss_drops, n - arrived);
+  EXPECT_EQ(counted.queue_drops, 0);
+}
+
+class Jitter : public Traffic, public testing::WithParamInterface<Distribution> {};
+
+TEST_P(Jitter, HasItsMeanAndSpread) {
+  LinkSpec spec = link(1000, 50'000);
+  spec.jitter = Duration::milliseconds(5);
+  spec.distribution = GetParam();
+  build(spec);
+  Udp udp(backend_, "a", "b");
+  const int n = 800;
+  double sum = 0;
+  double squares = 0;
+  for (int i = 0; i < n; ++i) {
+    udp.send(0, 32);
+    const double delay = static_cast<double>(udp.arrival().one_way()) * 1e-6;
+    sum += delay;
+    squares += delay * delay;
+  }
+  const double mean = sum / n;
+  const double sigma = std::sqrt(squares / n - mean * mean);
+  const double expected = GetParam() == Distribution::normal ? 5 : 5 / std::sqrt(3.0);
+  // Five standard errors of each.
+  EXPECT_NEAR(mean, 50.001, 5 * expected / std::sqrt(n));
+  EXPECT_NEAR(sigma, expected, 5 * expected / std::sqrt(2.0 * n));
+}
+INSTANTIATE_TEST_SUITE_P(Both, Jitter,
+                         testing::Values(Distribution::normal, Distribution::uniform));
+
+TEST_F(Traffic, JitterKeepsTheOrderUnlessAskedOtherwise) {
+  LinkSpec spec = link(1000, 50'000);
+  spec.jitter = Duration::milliseconds(5);
+  const auto out_of_order = [this] {
+    Udp udp(backend_, "a", "b");
+    for (std::uint32_t i = 0; i < 200; ++i) {
+      udp.send(i, 32);
+      sleep_ns(100'000);
+    }
+    const auto arrivals = udp.receive_all(1'000'000'000);
+    EXPECT_EQ(arrivals.size(), 200u);
+    return !std::is_sorted(arrivals.begin(), arrivals.end(),
+                           [](const Arrival& a, const Arrival& b) { return a.number < b.number; });
+  };
+  build(spec);
+  EXPECT_FALSE(out_of_order());
+  spec.keep_order = false;
+  const std::vector<LinkChange> changes{{"a->switch", spec}};
+  backend_.change(changes, {});
+  EXPECT_TRUE(out_of_order());
+}
+
+TEST_F(Traffic, AFullQueueDropsItsTail) {
+  // Ten frames wait and one is on the line; of a burst of 50, the first eleven arrive.
+  LinkSpec spec = link(100, 20'000);
+  spec.queue = Bytes{15'140};
+  build(spec);
+  Udp udp(backend_, "a", "b");
+  for (std::uint32_t i = 0; i < 50; ++i) udp.send(i, 1472);
+  const auto arrivals = udp.receive_all(1'000'000'000);
+  ASSERT_EQ(arrivals.size(), 11u);
+  EXPECT_EQ(arrivals.back().number, 10u);
+  // The last one waited for ten frames of 123.04 us.
+  const double waited = static_cast<double>(arrivals.back().one_way() - arrivals.front().one_way());
+  EXPECT_NEAR(waited, 10 * 123'040, 20e3);
+  const LinkCounters counted = counters("a->switch");
+  EXPECT_EQ(counted.queue_drops, 39);
+  EXPECT_EQ(counted.loss_drops, 0);
+}
+
+TEST_F(Traffic, CountersAreTheBytesSent) {
+  LinkSpec spec = link(100, 1'000);
+  build(spec, spec);
+  Udp udp(backend_, "a", "b");
+  std::int64_t bytes = 0;
+  for (std::uint32_t i = 0; i < 100; ++i) {
+    const std::int64_t payload = 32 + 14 * static_cast<std::int64_t>(i);
+    udp.send(i, payload);
+    bytes += payload + 42;
+  }
+  udp.receive_all(1'000'000'000);
+  for (const char* name : {"a->switch", "switch->b"}) {
+    const LinkCounters counted = counters(name);
+    EXPECT_EQ(counted.packets, 100);
+    EXPECT_EQ(counted.l2_bytes, bytes);
+    EXPECT_EQ(counted.wire_bytes, bytes + 2400);
+    EXPECT_EQ(counted.in_flight, 0);
+    EXPECT_EQ(counted.queued, 0);
+  }
+  EXPECT_EQ(counters("b->switch").packets, 0);
+}
+
+TEST_F(Traffic, TheTwoDirectionsAreIndependent) {
+  backend_.apply(plan(star({{"a", link(100, 30'000), link(10, 1'000)}, {"b", {}, {}}}), 1));
+  Udp there(backend_, "a", "b");
+  Udp back(backend_, "b", "a");
+  there.send(0, 32);
+  EXPECT_NEAR(static_cast<double>(there.arrival().one_way()), 30.008e6, 20e3);
+  back.send(0, 32);
+  EXPECT_NEAR(static_cast<double>(back.arrival().one_way()), 1.078e6, 20e3);
+}
+
+}  // namespace
+}  // namespace orrery::netshape::test
