@@ -3,7 +3,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
+#include <cstdlib>
+#include <numeric>
 #include <span>
 
 #include "base/error.hh"
@@ -92,16 +93,22 @@ std::string number_text(double value) {
   return std::string(buffer.data(), result.ptr);
 }
 
-// The largest unit in which the count is a whole number or has at most three decimals.
+// The largest unit in which the count is a whole number or has at most three decimals, exactly.
 std::string format(std::int64_t count, std::span<const Unit> units_ascending) {
   if (count == 0) return "0" + std::string(units_ascending.front().name);
-  for (std::size_t i = units_ascending.size(); i-- > 0;) {
-    const Unit& unit = units_ascending[i];
-    const double value = static_cast<double>(count) / unit.factor;
-    if (std::abs(value) < 1) continue;
-    const double thousandths = value * 1000;
-    if (std::abs(thousandths - std::round(thousandths)) < 1e-9 * std::abs(thousandths))
-      return number_text(std::round(thousandths) / 1000) + std::string(unit.name);
+  for (std::size_t i = units_ascending.size(); i-- > 1;) {
+    const auto unit = static_cast<std::int64_t>(units_ascending[i].factor);
+    const std::int64_t rest = std::abs(count) % unit;
+    if (std::abs(count) < unit || rest % (unit / std::gcd(unit, std::int64_t{1000})) != 0) continue;
+    const std::int64_t thousandths =
+        rest / (unit / std::gcd(unit, std::int64_t{1000})) * (1000 / std::gcd(unit, std::int64_t{1000}));
+    std::string text = std::to_string(count / unit);
+    if (thousandths != 0) {
+      std::string decimals = std::to_string(1000 + thousandths).substr(1);
+      decimals.erase(decimals.find_last_not_of('0') + 1);
+      text += "." + decimals;
+    }
+    return text + std::string(units_ascending[i].name);
   }
   return std::to_string(count) + std::string(units_ascending.front().name);
 }

@@ -19,13 +19,13 @@ struct ChangeTimes {
 /// What one direction has carried since apply().
 struct LinkCounters {
   std::string link;
-  std::int64_t packets = 0;     ///< delivered at the far end; a super-packet counts its segments
-  std::int64_t l2_bytes = 0;    ///< of those, Ethernet headers included
-  std::int64_t wire_bytes = 0;  ///< and with preamble, checksum and gap
-  std::int64_t queue_drops = 0; ///< found the queue full
-  std::int64_t loss_drops = 0;  ///< taken by the link's loss
-  std::int64_t queued = 0;      ///< packets in the queue now
-  std::int64_t in_flight = 0;   ///< packets on the way now
+  std::int64_t packets = 0;      ///< delivered at the far end; a super-packet counts its segments
+  std::int64_t l2_bytes = 0;     ///< of those, Ethernet headers included
+  std::int64_t wire_bytes = 0;   ///< and with preamble, checksum and gap
+  std::int64_t queue_drops = 0;  ///< found the queue full
+  std::int64_t loss_drops = 0;   ///< taken by the link's loss
+  std::int64_t queued = 0;       ///< packets in the queue now
+  std::int64_t in_flight = 0;    ///< packets on the way now
 };
 
 /// Asked and applied, for one field of one direction.

@@ -89,8 +89,12 @@ std::uint32_t network_address(const std::string& text) {
 
 Mac mac_of(std::size_t vertex, std::size_t port) {
   // The bit 2 of the first byte says "locally administered".
-  return {0x02, 0x4f, static_cast<std::uint8_t>(vertex >> 8), static_cast<std::uint8_t>(vertex),
-          static_cast<std::uint8_t>(port >> 8), static_cast<std::uint8_t>(port)};
+  return {0x02,
+          0x4f,
+          static_cast<std::uint8_t>(vertex >> 8),
+          static_cast<std::uint8_t>(vertex),
+          static_cast<std::uint8_t>(port >> 8),
+          static_cast<std::uint8_t>(port)};
 }
 
 // --- messages
@@ -361,7 +365,8 @@ void compare_queue(const LinkPlan& link, const char* part, const Netem& asked,
     throw Error("link " + link.name + ", " + part + " " + wrong.front().field + ": asked " +
                 wrong.front().asked + ", the kernel applied " + wrong.front().applied);
   const auto add = [&](const char* field, auto a, auto b) {
-    record.push_back({link.name, std::string(part) + " " + field, std::to_string(a), std::to_string(b)});
+    record.push_back(
+        {link.name, std::string(part) + " " + field, std::to_string(a), std::to_string(b)});
   };
   add("latency (ns)", asked.latency_ns, applied.latency_ns);
   add("jitter (ns)", asked.jitter_ns, applied.jitter_ns);
@@ -408,8 +413,8 @@ class KernelBackend::Network {
 KernelBackend::Network::Network(const Plan& plan) : plan_(plan) {}
 
 KernelBackend::Network::~Network() {
-  // A switch's namespace ends with our descriptor and takes its veth pairs along. A pair between two
-  // nodes would live on in a namespace where a process still runs.
+  // A switch's namespace ends with our descriptor and takes its veth pairs along. A pair between
+  // two nodes would live on in a namespace where a process still runs.
   const std::set<std::string> switches(plan_.topology.switches.begin(),
                                        plan_.topology.switches.end());
   for (const Link& link : plan_.topology.links) {
@@ -494,8 +499,8 @@ void KernelBackend::Network::add_routes(const VertexPlan& vertex, Batch& batch) 
   const Member& member = members_.at(vertex.name);
   for (const Port& port : member.ports) {
     const VertexPlan& neighbour = plan_.vertex(port.neighbour);
-    batch.push_back(add_neighbour(neighbour.address, port,
-                                  members_.at(port.neighbour).to(vertex.name).mac));
+    batch.push_back(
+        add_neighbour(neighbour.address, port, members_.at(port.neighbour).to(vertex.name).mac));
     // A switch's own address too, so that a measurement can reach it.
     batch.push_back(add_route({neighbour.address, {}, vertex.address}, port));
   }
@@ -506,9 +511,9 @@ void KernelBackend::Network::add_routes(const VertexPlan& vertex, Batch& batch) 
   }
   for (const Route& route : vertex.routes) {
     if (route.to == route.via) continue;
-    batch.push_back(add_route({plan_.vertex(route.to).address, plan_.vertex(route.via).address,
-                               vertex.address},
-                              member.to(route.via)));
+    batch.push_back(
+        add_route({plan_.vertex(route.to).address, plan_.vertex(route.via).address, vertex.address},
+                  member.to(route.via)));
   }
 }
 
@@ -518,8 +523,7 @@ void KernelBackend::Network::bring_up_ports(const VertexPlan& vertex) {
   batch.push_back(bring_up("lo", 1));
   for (const Port& port : member.ports) {
     if (!vertex.is_switch && vertex.gso_segments.value > 1)
-      batch.push_back(
-          limit_super_packets(port, vertex.gso_segments.value, vertex.gso_bytes.value));
+      batch.push_back(limit_super_packets(port, vertex.gso_segments.value, vertex.gso_bytes.value));
     batch.push_back(bring_up(port.device, port.index));
   }
   member.socket.request(batch);
@@ -606,8 +610,7 @@ void KernelBackend::Network::add_change(const LinkPlan& from, const LinkPlan& to
   if (from.path.duplicate > 0 || !to.line || has_line)
     batch.push_back(put_path(to, Action::change, site.index));
   if (to.line) {
-    batch.push_back(
-        put_line(to, has_line ? Action::change : Action::add, site.index, *to.line));
+    batch.push_back(put_line(to, has_line ? Action::change : Action::add, site.index, *to.line));
   } else if (has_line && !line_must_go) {
     // Let through what it holds and what comes; to take it away would lose packets.
     Netem open;

@@ -104,7 +104,8 @@ std::string to_string(const LinkSpec& spec) {
             (spec.keep_order ? "" : " unordered");
   text += spec.rate ? ", " + orrery::to_string(*spec.rate) + " (" + to_string(spec.layer) + ")"
                     : std::string(", no rate");
-  if (!std::holds_alternative<std::monostate>(spec.queue)) text += ", queue " + to_string(spec.queue);
+  if (!std::holds_alternative<std::monostate>(spec.queue))
+    text += ", queue " + to_string(spec.queue);
   const auto add = [&text](const char* name, Probability p) {
     if (p.value > 0) text += std::string(", ") + name + " " + orrery::to_string(p);
   };

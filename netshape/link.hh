@@ -41,8 +41,8 @@ struct LinkSpec {
   bool keep_order = true;  ///< false: each packet draws its own delay and may overtake another
   Probability loss;        ///< of each packet, independently, after it has used the line
   Probability duplicate;
-  Probability corrupt;     ///< one bit of the packet flips
-  Probability reorder;     ///< of a packet to skip the delay
+  Probability corrupt;          ///< one bit of the packet flips
+  Probability reorder;          ///< of a packet to skip the delay
   std::optional<BitRate> rate;  ///< none: packets take no time on the line
   Layer layer = Layer::wire;
   Queue queue;

@@ -28,8 +28,8 @@ class InNamespace {
   FileDescriptor before_;
 };
 
-/// Writes a file below /proc/sys/net of the calling thread's namespace. False when the kernel has no
-/// such file.
+/// Writes a file below /proc/sys/net of the calling thread's namespace. False when the kernel has
+/// no such file.
 bool write_setting(const std::string& name, const std::string& value);
 
 }  // namespace orrery::netshape

@@ -152,19 +152,32 @@ Netem decode(std::span<const std::byte> options) {
                   " has a wrong length in the kernel's answer");
     const auto value = options.subspan(sizeof(nlattr), header.nla_len - sizeof(nlattr));
     switch (header.nla_type & NLA_TYPE_MASK) {
-      case TCA_NETEM_REORDER: netem.reorder = read<tc_netem_reorder>(value, "reorder").probability; break;
-      case TCA_NETEM_CORRUPT: netem.corrupt = read<tc_netem_corrupt>(value, "corrupt").probability; break;
+      case TCA_NETEM_REORDER:
+        netem.reorder = read<tc_netem_reorder>(value, "reorder").probability;
+        break;
+      case TCA_NETEM_CORRUPT:
+        netem.corrupt = read<tc_netem_corrupt>(value, "corrupt").probability;
+        break;
       case TCA_NETEM_RATE: {
         const auto rate = read<tc_netem_rate>(value, "rate");
         netem.rate = rate.rate;
         netem.packet_overhead = rate.packet_overhead;
         break;
       }
-      case TCA_NETEM_RATE64: rate64 = read<std::uint64_t>(value, "rate64"); break;
-      case TCA_NETEM_LATENCY64: netem.latency_ns = read<std::int64_t>(value, "latency64"); break;
-      case TCA_NETEM_JITTER64: netem.jitter_ns = read<std::int64_t>(value, "jitter64"); break;
-      case attribute_seed: netem.seed = read<std::uint64_t>(value, "seed"); break;
-      default: break;
+      case TCA_NETEM_RATE64:
+        rate64 = read<std::uint64_t>(value, "rate64");
+        break;
+      case TCA_NETEM_LATENCY64:
+        netem.latency_ns = read<std::int64_t>(value, "latency64");
+        break;
+      case TCA_NETEM_JITTER64:
+        netem.jitter_ns = read<std::int64_t>(value, "jitter64");
+        break;
+      case attribute_seed:
+        netem.seed = read<std::uint64_t>(value, "seed");
+        break;
+      default:
+        break;
     }
     options = options.subspan(std::min(options.size(), std::size_t{NLA_ALIGN(header.nla_len)}));
   }

@@ -11,8 +11,8 @@
 
 namespace orrery::netshape {
 
-/// How a delay is drawn. Both are tables of ours, so that a change from one to the other needs no new
-/// queue: the kernel cannot take a table away.
+/// How a delay is drawn. Both are tables of ours, so that a change from one to the other needs no
+/// new queue: the kernel cannot take a table away.
 enum class DelayTable { none, uniform, normal };
 
 /// The units and meanings of linux/pkt_sched.h. Probabilities are of 2^32.
@@ -24,10 +24,10 @@ struct Netem {
   std::uint32_t duplicate = 0;
   std::uint32_t corrupt = 0;
   std::uint32_t reorder = 0;
-  std::uint32_t gap = 0;                ///< 1 when reorder is used
-  std::uint64_t rate = 0;               ///< bytes a second; 0 is no limit
-  std::int32_t packet_overhead = 0;     ///< bytes added to each packet's size before the rate
-  DelayTable table = DelayTable::none;  ///< needed when there is jitter
+  std::uint32_t gap = 0;                   ///< 1 when reorder is used
+  std::uint64_t rate = 0;                  ///< bytes a second; 0 is no limit
+  std::int32_t packet_overhead = 0;        ///< bytes added to each packet's size before the rate
+  DelayTable table = DelayTable::none;     ///< needed when there is jitter
   std::optional<std::uint64_t> seed = {};  ///< for kernels from 6.6 on
 
   friend bool operator==(const Netem&, const Netem&) = default;

@@ -33,8 +33,7 @@ Answer receive(nl_sock* socket) {
   sockaddr_nl from{};
   unsigned char* buffer = nullptr;
   const int size = nl_recv(socket, &from, &buffer, nullptr);
-  if (size < 0)
-    throw Error(std::string("receive from netlink: ") + nl_geterror(size));
+  if (size < 0) throw Error(std::string("receive from netlink: ") + nl_geterror(size));
   return {std::unique_ptr<unsigned char, Free>(buffer), static_cast<std::size_t>(size)};
 }
 
@@ -69,7 +68,8 @@ Message& Message::append(const void* data, std::size_t size) {
 }
 
 Message& Message::put_bytes(int type, const void* data, std::size_t size) {
-  const nlattr head{static_cast<std::uint16_t>(NLA_HDRLEN + size), static_cast<std::uint16_t>(type)};
+  const nlattr head{static_cast<std::uint16_t>(NLA_HDRLEN + size),
+                    static_cast<std::uint16_t>(type)};
   append(&head, sizeof head);
   return append(data, size);
 }
@@ -148,8 +148,8 @@ void NetlinkSocket::send_chunk(std::span<Message> messages, std::size_t offset,
       if (head->nlmsg_seq < first || head->nlmsg_type != NLMSG_ERROR) continue;
       const auto* error = static_cast<const nlmsgerr*>(nlmsg_data(head));
       if (error->error != 0) {
-        const std::size_t echoed = (head->nlmsg_flags & NLM_F_CAPPED) != 0 ? sizeof(nlmsghdr)
-                                                                           : error->msg.nlmsg_len;
+        const std::size_t echoed =
+            (head->nlmsg_flags & NLM_F_CAPPED) != 0 ? sizeof(nlmsghdr) : error->msg.nlmsg_len;
         refusals.push_back(
             {offset + (head->nlmsg_seq - first), -error->error, words_of(*head, echoed)});
       }
@@ -204,7 +204,8 @@ std::span<const std::byte> find_attribute(std::span<const std::byte> attributes,
     if (head.nla_len < sizeof(nlattr) || head.nla_len > attributes.size()) return {};
     if ((head.nla_type & NLA_TYPE_MASK) == type)
       return attributes.subspan(sizeof(nlattr), head.nla_len - sizeof(nlattr));
-    attributes = attributes.subspan(std::min(attributes.size(), std::size_t{NLA_ALIGN(head.nla_len)}));
+    attributes =
+        attributes.subspan(std::min(attributes.size(), std::size_t{NLA_ALIGN(head.nla_len)}));
   }
   return {};
 }

@@ -12,8 +12,8 @@ namespace orrery::netshape {
 namespace {
 
 constexpr std::int64_t ethernet_header = 14;
-constexpr std::int64_t wire_extra = 24;     // preamble 8, frame check sequence 4, gap 12
-constexpr std::int64_t tcp_headers = 52;    // IPv4 20, TCP 20, timestamps 12
+constexpr std::int64_t wire_extra = 24;   // preamble 8, frame check sequence 4, gap 12
+constexpr std::int64_t tcp_headers = 52;  // IPv4 20, TCP 20, timestamps 12
 constexpr std::int64_t largest_super_packet = 65536;
 constexpr Duration longest_burst = Duration::microseconds(50);
 constexpr Duration default_queue = Duration::milliseconds(50);
@@ -173,16 +173,16 @@ void derive_rate(LinkPlan& link, std::int64_t mtu, const Crossing& crossing) {
 
   link.queue_bytes = queue_in_bytes(spec, crossing, frame);
   const std::int64_t unit = frame * crossing.most_segments;
-  std::int64_t packets = std::max<std::int64_t>(1, ceiling(static_cast<double>(link.queue_bytes.value) /
-                                                           static_cast<double>(unit)));
+  std::int64_t packets = std::max<std::int64_t>(
+      1, ceiling(static_cast<double>(link.queue_bytes.value) / static_cast<double>(unit)));
   std::string why = std::to_string(link.queue_bytes.value) + " B / " + std::to_string(unit) + " B";
   if (crossing.most_segments > 1) {
     why += " (super-packets of " + std::to_string(crossing.most_segments) + " frames)";
     // netem counts a lone acknowledgement like a super-packet.
     if (packets < fewest_super_packets) {
       packets = fewest_super_packets;
-      why += ", at least " + std::to_string(fewest_super_packets) +
-             " so that small packets find room";
+      why +=
+          ", at least " + std::to_string(fewest_super_packets) + " so that small packets find room";
     }
   }
   if (packets > most_packets) {
@@ -218,7 +218,8 @@ void derive_queues(LinkPlan& link, std::int64_t mtu, const Crossing& crossing) {
   path.latency_ns = spec.delay.ns;
   path.jitter_ns = spec.jitter.ns;
   if (spec.jitter.ns > 0)
-    path.table = spec.distribution == Distribution::uniform ? DelayTable::uniform : DelayTable::normal;
+    path.table =
+        spec.distribution == Distribution::uniform ? DelayTable::uniform : DelayTable::normal;
   path.loss = share(spec.loss.value);
   path.duplicate = share(spec.duplicate.value);
   path.corrupt = share(spec.corrupt.value);
@@ -263,8 +264,8 @@ void derive_queues(LinkPlan& link, std::int64_t mtu, const Crossing& crossing) {
 }
 
 void derive(LinkPlan& link, std::int64_t mtu, const Crossing& crossing) {
-  link.overhead = link.frame_time_ns = link.tcp_goodput = link.queue_bytes = link.queue_packets = {
-      0, "no rate"};
+  link.overhead = link.frame_time_ns = link.tcp_goodput = link.queue_bytes =
+      link.queue_packets = {0, "no rate"};
   if (link.spec.rate) derive_rate(link, mtu, crossing);
   derive_queues(link, mtu, crossing);
 }
@@ -278,7 +279,8 @@ std::map<std::string, std::size_t> link_index(const Plan& plan) {
 }
 
 void add_links(Plan& plan) {
-  const std::set<std::string> switches(plan.topology.switches.begin(), plan.topology.switches.end());
+  const std::set<std::string> switches(plan.topology.switches.begin(),
+                                       plan.topology.switches.end());
   const auto add = [&](const std::string& from, const std::string& to, const LinkSpec& spec) {
     LinkPlan link;
     link.name = link_name(from, to);
@@ -451,10 +453,10 @@ void derive_buffers(Plan& plan, const Specs& future) {
     else
       path.bdp = {0, "no link of the path has a rate"};
 
-    const Duration round_trip =
-        one_way[i] + one_way[way_back(i, plan.topology.nodes.size())];
-    const double bdp = highest ? highest->bytes_per_second() * round_trip.in_seconds()
-                               : BitRate{100'000'000'000}.bytes_per_second() * round_trip.in_seconds();
+    const Duration round_trip = one_way[i] + one_way[way_back(i, plan.topology.nodes.size())];
+    const double bdp = highest
+                           ? highest->bytes_per_second() * round_trip.in_seconds()
+                           : BitRate{100'000'000'000}.bytes_per_second() * round_trip.in_seconds();
     const double want = 2 * bdp + static_cast<double>(queue);
     if (want <= static_cast<double>(socket_buffer_least))
       path.socket_buffer = {socket_buffer_least, "4MiB, above 2 BDP + queue"};
@@ -568,7 +570,8 @@ Plan changed(const Plan& before, std::span<const LinkChange> changes) {
   std::vector<Derived> vertex_buffers;
   for (const VertexPlan& vertex : after.vertices) vertex_buffers.push_back(vertex.socket_buffer);
   derive_buffers(after, specs_over_time(after, {}));
-  for (std::size_t i = 0; i < after.paths.size(); ++i) after.paths[i].socket_buffer = path_buffers[i];
+  for (std::size_t i = 0; i < after.paths.size(); ++i)
+    after.paths[i].socket_buffer = path_buffers[i];
   for (std::size_t i = 0; i < after.vertices.size(); ++i)
     after.vertices[i].socket_buffer = vertex_buffers[i];
   return after;

@@ -37,11 +37,11 @@ struct LinkPlan {
   std::optional<Netem> line;  ///< absent without a rate, and where one queue must do both
   std::uint64_t seed = 0;     ///< from (experiment seed, name)
   Derived queue_bytes;
-  Derived queue_packets;      ///< how many full frames the queue holds
-  Derived path_packets;       ///< the limit of `path`
-  Derived overhead;           ///< bytes that the rate counts and Linux does not, a frame
-  Derived frame_time_ns;      ///< of a full frame on the line
-  Derived tcp_goodput;        ///< bit/s of payload that one TCP flow can reach here
+  Derived queue_packets;  ///< how many full frames the queue holds
+  Derived path_packets;   ///< the limit of `path`
+  Derived overhead;       ///< bytes that the rate counts and Linux does not, a frame
+  Derived frame_time_ns;  ///< of a full frame on the line
+  Derived tcp_goodput;    ///< bit/s of payload that one TCP flow can reach here
 };
 
 /// Which neighbour leads to a node.
@@ -57,7 +57,7 @@ struct VertexPlan {
   std::vector<Route> routes;  ///< to each node, ordered by `to`
   Derived gso_segments;       ///< segments in the largest super-packet that it may send
   Derived gso_bytes;
-  Derived socket_buffer;      ///< bytes, for each socket of this node; the largest of its paths'
+  Derived socket_buffer;  ///< bytes, for each socket of this node; the largest of its paths'
 };
 
 /// An ordered pair of nodes.
@@ -69,14 +69,14 @@ struct PathPlan {
   Duration round_trip;          ///< there and back, without serialisation
   std::optional<BitRate> rate;  ///< of the bottleneck as asked for; none: no link has one
   std::optional<BitRate> tcp_goodput;
-  Derived bdp;                  ///< bytes in flight that fill the bottleneck
-  Derived socket_buffer;        ///< bytes
+  Derived bdp;            ///< bytes in flight that fill the bottleneck
+  Derived socket_buffer;  ///< bytes
 };
 
 struct Plan {
   Topology topology;
   std::uint64_t seed = 0;
-  std::int64_t mtu = 1500;  ///< bytes of IP packet
+  std::int64_t mtu = 1500;           ///< bytes of IP packet
   std::vector<VertexPlan> vertices;  ///< nodes in their order, then switches
   std::vector<LinkPlan> links;       ///< both directions of each link, in the topology's order
   std::vector<PathPlan> paths;       ///< by `from`, then `to`, in the nodes' order

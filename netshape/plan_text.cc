@@ -79,7 +79,8 @@ class Json {
   void put(const char* key, const std::string& value) { raw(key, escaped(value)); }
   void put(const char* key, std::int64_t value) { raw(key, std::to_string(value)); }
   void put(const char* key, const Derived& value) {
-    raw(key, "{\"value\": " + std::to_string(value.value) + ", \"why\": " + escaped(value.why) + "}");
+    raw(key,
+        "{\"value\": " + std::to_string(value.value) + ", \"why\": " + escaped(value.why) + "}");
   }
   void raw(const char* key, const std::string& value) {
     start(key);
@@ -162,7 +163,8 @@ void put_path(Json& json, const PathPlan& path) {
 }  // namespace
 
 std::string to_text(const Plan& plan) {
-  std::string text = "seed " + std::to_string(plan.seed) + ", MTU " + std::to_string(plan.mtu) + "\n";
+  std::string text =
+      "seed " + std::to_string(plan.seed) + ", MTU " + std::to_string(plan.mtu) + "\n";
 
   std::vector<Row> rows{{"node", "address", "segments", "why", "socket buffer", "why"}};
   for (const VertexPlan& vertex : plan.vertices) {

@@ -62,7 +62,8 @@ std::vector<std::string> problems(const Topology& topology) {
                       " joins a vertex to itself; name two different ends");
     if (!directions.insert(link_name(link.a, link.b)).second ||
         !directions.insert(link_name(link.b, link.a)).second)
-      found.push_back("link " + link.a + " - " + link.b + " appears twice; one link joins two ends");
+      found.push_back("link " + link.a + " - " + link.b +
+                      " appears twice; one link joins two ends");
     for (const std::string& problem : problems(link.a_to_b))
       found.push_back("link " + link_name(link.a, link.b) + ": " + problem);
     for (const std::string& problem : problems(link.b_to_a))

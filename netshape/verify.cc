@@ -30,7 +30,6 @@ std::int64_t now_ns() {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-
 sockaddr_in endpoint(const std::string& address) {
   sockaddr_in end{};
   end.sin_family = AF_INET;
@@ -134,8 +133,8 @@ void measure_delay(Pair& pair, const LinkPlan& link, const VerifyOptions& option
                    delays.end());
   const Duration median{delays[delays.size() / 2]};
   verdict.measured_delay = median;
-  const double spread = 4 * static_cast<double>(link.spec.jitter.ns) /
-                        std::sqrt(static_cast<double>(delays.size()));
+  const double spread =
+      4 * static_cast<double>(link.spec.jitter.ns) / std::sqrt(static_cast<double>(delays.size()));
   const double tolerance = static_cast<double>(options.delay_tolerance.ns) + spread +
                            options.delay_relative * static_cast<double>(link.spec.delay.ns);
   const Duration error = median - link.spec.delay;
@@ -153,8 +152,8 @@ void measure_rate(Pair& pair, const Plan& plan, const LinkPlan& link, const Veri
   }
   const std::int64_t payload = plan.mtu - ip_and_udp;
   const std::int64_t frame_ns = link.frame_time_ns.value;
-  const auto train = static_cast<int>(
-      std::min<std::int64_t>(options.train, link.queue_packets.value));
+  const auto train =
+      static_cast<int>(std::min<std::int64_t>(options.train, link.queue_packets.value));
   if (train < least_train) {
     verdict.rate_verdict = "not measured: the queue holds too few packets for a train";
     return;
@@ -226,8 +225,8 @@ std::string to_text(const std::vector<LinkVerdict>& verdicts) {
   for (const LinkVerdict& verdict : verdicts) {
     text += padded(verdict.link, width) + "  delay asked " + to_string(verdict.asked_delay) +
             ", measured " +
-            (verdict.measured_delay ? to_string(*verdict.measured_delay) : std::string("-")) + ": " +
-            verdict.delay_verdict + "; rate asked " +
+            (verdict.measured_delay ? to_string(*verdict.measured_delay) : std::string("-")) +
+            ": " + verdict.delay_verdict + "; rate asked " +
             (verdict.asked_rate ? to_string(*verdict.asked_rate) : std::string("none")) +
             ", measured " +
             (verdict.measured_rate ? to_string(*verdict.measured_rate) : std::string("-")) + ": " +

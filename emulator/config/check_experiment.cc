@@ -43,6 +43,7 @@ class Checker {
         strategies_(strategies),
         diagnostics_(diagnostics) {
     for (const ClusterNode& node : experiment_.cluster.nodes) node_names_.push_back(node.name);
+    node_set_.insert(node_names_.begin(), node_names_.end());
   }
 
   void check() {
@@ -55,9 +56,7 @@ class Checker {
   }
 
  private:
-  bool known_node(const std::string& name) const {
-    return std::find(node_names_.begin(), node_names_.end(), name) != node_names_.end();
-  }
+  bool known_node(const std::string& name) const { return node_set_.count(name) != 0; }
 
   /// Reports the first of the names that is no node, at `at`.
   void need_nodes(const std::vector<std::string>& names, const Node& at) {
@@ -427,7 +426,8 @@ class Checker {
   const Origins& origins_;
   const StrategyCatalog& strategies_;
   Diagnostics& diagnostics_;
-  std::vector<std::string> node_names_;
+  std::vector<std::string> node_names_;  ///< in the order of the file
+  std::set<std::string> node_set_;
   std::set<const Node*> reported_;  ///< a default that is wrong is wrong once, not for each node
 };
 

@@ -1,6 +1,7 @@
 #include "emulator/config/read_experiment.hh"
 
 #include <algorithm>
+#include <map>
 
 #include "emulator/config/device_profiles.hh"
 #include "emulator/config/names.hh"
@@ -245,6 +246,7 @@ class ExperimentReader {
     TracedLink common;
     apply(from.map("link"), common.link, common.origin);
     for (const ClusterNode& node : experiment().cluster.nodes) {
+      access_of_.emplace(node.name, network.access.size());
       network.access.push_back({node.name, common.link, common.link});
       read_.origins.up.push_back(common.origin);
       read_.origins.down.push_back(common.origin);
@@ -257,10 +259,10 @@ class ExperimentReader {
   }
 
   void read_access(const Reader& entry, const std::string& name) {
-    Network& network = experiment().cluster.network;
-    for (std::size_t i = 0; i < network.access.size(); ++i) {
-      Access& access = network.access[i];
-      if (access.node != name) continue;
+    const auto [first, last] = access_of_.equal_range(name);
+    for (auto found = first; found != last; ++found) {
+      const std::size_t i = found->second;
+      Access& access = experiment().cluster.network.access[i];
       apply(entry.map("both"), access.up, read_.origins.up[i]);
       apply(entry.map("both"), access.down, read_.origins.down[i]);
       apply(entry.map("up"), access.up, read_.origins.up[i]);
@@ -411,6 +413,7 @@ class ExperimentReader {
 
   const StrategyCatalog& strategies_;
   const Diagnostics& diagnostics_;
+  std::multimap<std::string, std::size_t> access_of_;  ///< several only where a name is there twice
   Read read_;
 };
 

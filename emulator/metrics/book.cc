@@ -29,29 +29,66 @@ class RunSink : public RecordSink {
 
   void write(const wire::Record& record) override {
     count(Id::records, {}, 1);
-    switch (record.kind_case()) {
-      case wire::Record::kRunStarted: started(record.run_started()); break;
-      case wire::Record::kNodeState: state(record.node_state()); break;
-      case wire::Record::kStep: step(record.step()); break;
-      case wire::Record::kSpan: span(record.span()); break;
-      case wire::Record::kSnapshot: reach(record.snapshot().t()); break;
-      case wire::Record::kLinkCheck: check(record.link_check()); break;
-      case wire::Record::kLinkCounters: counters(record.link_counters()); break;
-      case wire::Record::kTimelineEvent: event(record.timeline_event()); break;
-      case wire::Record::kTraffic: traffic(record.traffic()); break;
-      case wire::Record::kNodeTotals: totals(record.node_totals()); break;
-      case wire::Record::kRunEnded: ended(record.run_ended()); break;
-      case wire::Record::kEvaluation:
-        set(Id::test_accuracy, {}, record.evaluation().accuracy());
-        set(Id::test_loss, {}, record.evaluation().loss());
-        break;
-      case wire::Record::kHeartbeat: reach(record.heartbeat().t()); break;
-      case wire::Record::KIND_NOT_SET: break;
+    if (record.has_run_started() && !has_started_) {
+      has_started_ = true;
+      started(record.run_started());
+      for (const wire::Record& earlier : early_) take(earlier);
+      early_.clear();
+    } else if (!has_started_) {
+      early_.push_back(record);
+    } else {
+      take(record);
     }
   }
 
  private:
   using Values = std::vector<std::string>;
+
+  void take(const wire::Record& record) {
+    switch (record.kind_case()) {
+      case wire::Record::kRunStarted:
+        break;
+      case wire::Record::kNodeState:
+        state(record.node_state());
+        break;
+      case wire::Record::kStep:
+        step(record.step());
+        break;
+      case wire::Record::kSpan:
+        span(record.span());
+        break;
+      case wire::Record::kSnapshot:
+        reach(record.snapshot().t());
+        break;
+      case wire::Record::kLinkCheck:
+        check(record.link_check());
+        break;
+      case wire::Record::kLinkCounters:
+        counters(record.link_counters());
+        break;
+      case wire::Record::kTimelineEvent:
+        event(record.timeline_event());
+        break;
+      case wire::Record::kTraffic:
+        traffic(record.traffic());
+        break;
+      case wire::Record::kNodeTotals:
+        totals(record.node_totals());
+        break;
+      case wire::Record::kRunEnded:
+        ended(record.run_ended());
+        break;
+      case wire::Record::kEvaluation:
+        set(Id::test_accuracy, {}, record.evaluation().accuracy());
+        set(Id::test_loss, {}, record.evaluation().loss());
+        break;
+      case wire::Record::kHeartbeat:
+        reach(record.heartbeat().t());
+        break;
+      case wire::Record::KIND_NOT_SET:
+        break;
+    }
+  }
 
   void set(Id id, const Values& labels, double value) { families_.set(id, run_, labels, value); }
   void count(Id id, const Values& labels, double by) { families_.add(id, run_, labels, by); }
@@ -129,6 +166,8 @@ class RunSink : public RecordSink {
 
   Families& families_;
   std::string run_;
+  bool has_started_ = false;
+  std::vector<wire::Record> early_;  ///< before run_started, which alone knows the nodes' names
   std::vector<std::string> nodes_;
   std::map<int, std::string> states_;
   std::int64_t last_ = 0;
@@ -155,11 +194,9 @@ Families::Families() : registry_(std::make_shared<prometheus::Registry>()) {
     const std::string name(metric.name);
     const std::string help(metric.help);
     if (metric.type == Type::gauge)
-      gauges_[metric.id] =
-          &prometheus::BuildGauge().Name(name).Help(help).Register(*registry_);
+      gauges_[metric.id] = &prometheus::BuildGauge().Name(name).Help(help).Register(*registry_);
     else
-      counters_[metric.id] =
-          &prometheus::BuildCounter().Name(name).Help(help).Register(*registry_);
+      counters_[metric.id] = &prometheus::BuildCounter().Name(name).Help(help).Register(*registry_);
   }
 }
 

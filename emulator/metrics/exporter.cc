@@ -61,16 +61,15 @@ Numeric try_listening(const std::string& text, const Address& address) {
 
   const FileDescriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
-  if (!socket ||
-      ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+  if (!socket || ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       ::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 ||
       ::listen(socket.get(), 1) != 0)
     throw MachineError("cannot serve metrics at \"" + text + "\": " + std::strerror(errno) +
                        "; choose another address or port");
 
   std::string host(NI_MAXHOST, '\0');
-  ::getnameinfo(found->ai_addr, found->ai_addrlen, host.data(),
-                static_cast<socklen_t>(host.size()), nullptr, 0, NI_NUMERICHOST);
+  ::getnameinfo(found->ai_addr, found->ai_addrlen, host.data(), static_cast<socklen_t>(host.size()),
+                nullptr, 0, NI_NUMERICHOST);
   host.resize(std::strlen(host.c_str()));
   if (found->ai_family == AF_INET6) host = "[" + host + "]";
   return {host + ":" + address.port};

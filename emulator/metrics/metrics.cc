@@ -27,22 +27,26 @@ std::string metrics_markdown() {
   std::string text =
       "# Metrics\n"
       "\n"
-      "`orrery run FILE --metrics ADDRESS` serves these at `http://ADDRESS/metrics` in the Prometheus\n"
-      "text format while the experiment goes on. ADDRESS is `HOST:PORT`, `:PORT` or `PORT`; with port 0\n"
-      "the system picks a free one. Every metric has the label `run`: the runs of a suite go on side by\n"
+      "`orrery run FILE --metrics ADDRESS` serves these at `http://ADDRESS/metrics` in the "
+      "Prometheus\n"
+      "text format while the experiment goes on. ADDRESS is `HOST:PORT`, `:PORT` or `PORT`; with "
+      "port 0\n"
+      "the system picks a free one. Every metric has the label `run`: the runs of a suite go on "
+      "side by\n"
       "side and share one page.\n"
       "\n"
-      "Emulated time is time of the emulated cluster; host time is time of the machine that emulates.\n"
+      "Emulated time is time of the emulated cluster; host time is time of the machine that "
+      "emulates.\n"
       "\n"
-      "This page is made from the table in `emulator/metrics/metrics.hh`, and a test compares the two.\n"
+      "This page is made from the table in `emulator/metrics/metrics.hh`, and a test compares the "
+      "two.\n"
       "\n"
       "| metric | type | unit | labels | what it says |\n"
       "|---|---|---|---|---|\n";
   for (const Metric& m : table) {
-    text += "| `" + std::string(m.name) + "` | " +
-            (m.type == Type::counter ? "counter" : "gauge") + " | " +
-            (m.unit.empty() ? "–" : std::string(m.unit)) + " | " + labels_text(m.labels) + " | " +
-            std::string(m.help) + ". |\n";
+    text += "| `" + std::string(m.name) + "` | " + (m.type == Type::counter ? "counter" : "gauge") +
+            " | " + (m.unit.empty() ? "–" : std::string(m.unit)) + " | " + labels_text(m.labels) +
+            " | " + std::string(m.help) + ". |\n";
   }
   return text;
 }

@@ -73,8 +73,8 @@ std::string links_csv(const RunLog& log) {
 std::string evaluations_csv(const RunLog& log) {
   std::string text = row({"t", "step", "accuracy", "loss"});
   for (const wire::Evaluation& record : log.evaluations)
-    text += row({seconds_text(record.t()), std::to_string(record.step()),
-                 figure(record.accuracy()), figure(record.loss())});
+    text += row({seconds_text(record.t()), std::to_string(record.step()), figure(record.accuracy()),
+                 figure(record.loss())});
   return text;
 }
 

@@ -8,8 +8,8 @@
 namespace orrery::results {
 namespace {
 
-// Links on which bytes leave a node: each byte is counted once, however many links it crosses. Where
-// no link's name begins with a node's, all of them.
+// Links on which bytes leave a node: each byte is counted once, however many links it crosses.
+// Where no link's name begins with a node's, all of them.
 std::set<std::string> outgoing_links(const RunLog& log) {
   std::set<std::string> nodes;
   if (log.started) nodes.insert(log.started->nodes().begin(), log.started->nodes().end());
@@ -20,6 +20,21 @@ std::set<std::string> outgoing_links(const RunLog& log) {
     if (nodes.count(link_ends(record.link()).from)) outgoing.insert(record.link());
   }
   return outgoing.empty() ? all : outgoing;
+}
+
+// A mini-batch's loss is noisy: a curve of more points than this shows means of consecutive ones.
+constexpr std::size_t training_points = 400;
+
+std::vector<Point> averaged(const std::vector<Point>& points, std::size_t group) {
+  std::vector<Point> means;
+  for (std::size_t begin = 0; begin < points.size(); begin += group) {
+    const std::size_t end = std::min(begin + group, points.size());
+    double sum = 0;
+    for (std::size_t i = begin; i < end; ++i) sum += points[i].value;
+    means.push_back(points[end - 1]);
+    means.back().value = sum / static_cast<double>(end - begin);
+  }
+  return means;
 }
 
 Curve from_evaluations(const RunLog& log, const WireBytes& bytes, std::size_t limit,
@@ -51,9 +66,9 @@ WireBytes::WireBytes(const RunLog& log) {
 }
 
 double WireBytes::at(std::int64_t t) const {
-  const auto after = std::upper_bound(
-      readings_.begin(), readings_.end(), t,
-      [](std::int64_t time, const auto& reading) { return time < reading.first; });
+  const auto after =
+      std::upper_bound(readings_.begin(), readings_.end(), t,
+                       [](std::int64_t time, const auto& reading) { return time < reading.first; });
   if (after == readings_.begin()) return 0;
   const auto& [t0, bytes0] = *std::prev(after);
   if (after == readings_.end()) return static_cast<double>(bytes0);
@@ -76,8 +91,8 @@ Curve own_loss(const RunLog& log, const WireBytes& bytes, std::size_t limit) {
   for (const wire::Step& step : log.steps) {
     if (!std::isfinite(step.loss())) continue;
     if (step.phase() == "evaluation") {
-      const double best = objective.empty() ? step.loss()
-                                            : std::min(objective.back().value, step.loss());
+      const double best =
+          objective.empty() ? step.loss() : std::min(objective.back().value, step.loss());
       objective.push_back({step.t(), bytes.at(step.t()), best});
     } else if (step.phase() == "step" || step.phase() == "update") {
       training[step.step()].push_back(&step);
@@ -97,7 +112,11 @@ Curve own_loss(const RunLog& log, const WireBytes& bytes, std::size_t limit) {
   }
   std::stable_sort(points.begin(), points.end(),
                    [](const Point& a, const Point& b) { return a.t < b.t; });
-  return {"training loss, mean of the nodes", thin(points, limit)};
+  const std::size_t group = (points.size() + training_points - 1) / training_points;
+  if (group > 1) points = averaged(points, group);
+  return {"training loss, mean of the nodes" +
+              (group > 1 ? " and of " + std::to_string(group) + " steps" : ""),
+          thin(points, limit)};
 }
 
 std::vector<Point> thin(const std::vector<Point>& points, std::size_t limit) {

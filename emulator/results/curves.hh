@@ -10,9 +10,9 @@
 namespace orrery::results {
 
 struct Point {
-  std::int64_t t = 0;   ///< ns, emulated
-  double bytes = 0;     ///< on the wire by then, in all
-  double value = 0;     ///< finite
+  std::int64_t t = 0;  ///< ns, emulated
+  double bytes = 0;    ///< on the wire by then, in all
+  double value = 0;    ///< finite
 };
 
 struct Curve {
@@ -35,7 +35,8 @@ class WireBytes {
 
 Curve test_accuracy(const RunLog& log, const WireBytes& bytes, std::size_t limit);
 Curve test_loss(const RunLog& log, const WireBytes& bytes, std::size_t limit);
-/// The loss that the strategy itself sees: the best objective so far, or the mean training loss.
+/// The loss that the strategy itself sees: the best objective so far, or the mean training loss (of
+/// several steps each where there are many; the curve's name says so).
 Curve own_loss(const RunLog& log, const WireBytes& bytes, std::size_t limit);
 
 /// At most `limit` points: the first, the last, and of each bucket between (equal in number) the

@@ -1,13 +1,13 @@
-// What is known of a run besides its records: run.json without the parts that are derived from them.
+// What is known of a run besides its records: run.json without the parts that are derived from
+// them.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 namespace orrery::results {
 
@@ -27,7 +27,8 @@ struct RunDescription {
   std::string profile_hash;                     ///< of the cost profile used; empty: none
   std::optional<double> profile_spread;         ///< the largest p95/p50 of its kernels
   double host_seconds = 0;                      ///< wall time of the whole run on the host
-  std::optional<double> watchdog_share;  ///< longest standstill of emulated time / the watchdog's limit
+  std::optional<double>
+      watchdog_share;  ///< longest standstill of emulated time / the watchdog's limit
 };
 
 nlohmann::json to_json(const RunDescription& description);

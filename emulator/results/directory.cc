@@ -1,7 +1,6 @@
 #include "emulator/results/directory.hh"
 
 #include <deque>
-
 #include <nlohmann/json.hpp>
 
 #include "base/error.hh"

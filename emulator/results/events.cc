@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
-
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "emulator/results/numbers.hh"
 
@@ -28,13 +27,13 @@ std::string events_jsonl(const RunLog& log) {
   std::vector<Line> lines;
   if (log.started) {
     const wire::RunStarted& started = *log.started;
-    lines.push_back({0,
-                     {{"type", "run_started"},
-                      {"run", started.run()},
-                      {"strategy", started.strategy()},
-                      {"seed", started.seed()},
-                      {"nodes", std::vector<std::string>(started.nodes().begin(),
-                                                         started.nodes().end())}}});
+    lines.push_back(
+        {0,
+         {{"type", "run_started"},
+          {"run", started.run()},
+          {"strategy", started.strategy()},
+          {"seed", started.seed()},
+          {"nodes", std::vector<std::string>(started.nodes().begin(), started.nodes().end())}}});
   }
   for (const wire::LinkCheck& check : log.link_checks)
     lines.push_back({0,
@@ -68,9 +67,9 @@ std::string events_jsonl(const RunLog& log) {
                       {"accuracy", or_null(evaluation.accuracy())},
                       {"loss", or_null(evaluation.loss())}}});
   if (log.ended)
-    lines.push_back({log.ended->t(),
-                     {{"type", "run_ended"}, {"ok", log.ended->ok()},
-                      {"reason", log.ended->reason()}}});
+    lines.push_back(
+        {log.ended->t(),
+         {{"type", "run_ended"}, {"ok", log.ended->ok()}, {"reason", log.ended->reason()}}});
   if (!log.complete())
     lines.push_back({log.end_ns(),
                      {{"type", "incomplete"},

@@ -21,8 +21,8 @@ std::string three_digits(double value) {
 
 std::string seconds_text(std::int64_t ns) {
   const bool negative = ns < 0;
-  const std::uint64_t size = negative ? ~static_cast<std::uint64_t>(ns) + 1
-                                      : static_cast<std::uint64_t>(ns);
+  const std::uint64_t size =
+      negative ? ~static_cast<std::uint64_t>(ns) + 1 : static_cast<std::uint64_t>(ns);
   std::string fraction = std::to_string(size % 1'000'000'000);
   fraction.insert(0, 9 - fraction.size(), '0');
   return (negative ? "-" : "") + std::to_string(size / 1'000'000'000) + "." + fraction;

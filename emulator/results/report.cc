@@ -1,10 +1,9 @@
 #include "emulator/results/report.hh"
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
-
-#include <nlohmann/json.hpp>
 
 #include "emulator/results/report_data.hh"
 #include "emulator/results/report_parts.hh"
@@ -16,19 +15,30 @@ std::string escape_html(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\'': escaped += "&#39;"; break;
-      default: escaped += c;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c;
     }
   }
   return escaped;
 }
 
-// Within <script> only "<" can end the element or open a comment; in JSON it occurs in strings only,
-// where \u003c means the same.
+// Within <script> only "<" can end the element or open a comment; in JSON it occurs in strings
+// only, where \u003c means the same.
 std::string escape_script(std::string_view json) {
   std::string escaped;
   for (const char c : json) {
@@ -64,8 +74,8 @@ std::string fill(std::string_view page, const std::map<std::string_view, std::st
 std::string report_html(const std::string& title, std::span<const RunView> runs,
                         const ReportLimits& limits) {
   const auto data = report_data(title, runs, limits);
-  const std::string json = escape_script(
-      data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  const std::string json =
+      escape_script(data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   const std::string shown_title = escape_html(title);
   return fill(template_html_text, {{"title", shown_title},
                                    {"style", report_css_text},

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <vector>
-
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "emulator/results/curves.hh"
 #include "emulator/results/summary.hh"
@@ -40,7 +39,8 @@ Json to_json(const Curve& curve) {
   return {{"name", curve.name}, {"t", t}, {"bytes", bytes}, {"values", values}};
 }
 
-// Begin and end of an event are two records; here they become one, open-ended if the run ended first.
+// Begin and end of an event are two records; here they become one, open-ended if the run ended
+// first.
 Json timeline(const RunLog& log, const WireBytes& bytes) {
   Json list = Json::array();
   std::map<std::pair<std::string, std::string>, std::size_t> open;
@@ -151,27 +151,26 @@ nlohmann::ordered_json report_data(const std::string& title, std::span<const Run
     const WireBytes bytes(log);
     const Verdict verdict = judge(description, log);
     summaries.push_back(summarise(description, log, verdict));
-    list.push_back(
-        {{"summary", to_json(summaries.back())},
-         {"complete", log.complete()},
-         {"ended", log.ended ? log.ended->reason() : ""},
-         {"verdict", Json(to_json(verdict))},
-         {"engine", description.engine},
-         {"cost", description.cost},
-         {"byte_readings", bytes.readings()},
-         {"curves",
-          {{"accuracy", to_json(test_accuracy(log, bytes, limits.curve_points))},
-           {"test_loss", to_json(test_loss(log, bytes, limits.curve_points))},
-           {"own_loss", to_json(own_loss(log, bytes, limits.curve_points))}}},
-         {"timeline", timeline(log, bytes)},
-         {"nodes", nodes(description, log)},
-         {"links", links(log)},
-         {"spans", spans(log, limits.spans)},
-         {"traffic", traffic(log)},
-         {"experiment", description.experiment},
-         {"command_line", description.command_line},
-         {"versions", description.versions},
-         {"host", description.host}});
+    list.push_back({{"summary", to_json(summaries.back())},
+                    {"complete", log.complete()},
+                    {"ended", log.ended ? log.ended->reason() : ""},
+                    {"verdict", Json(to_json(verdict))},
+                    {"engine", description.engine},
+                    {"cost", description.cost},
+                    {"byte_readings", bytes.readings()},
+                    {"curves",
+                     {{"accuracy", to_json(test_accuracy(log, bytes, limits.curve_points))},
+                      {"test_loss", to_json(test_loss(log, bytes, limits.curve_points))},
+                      {"own_loss", to_json(own_loss(log, bytes, limits.curve_points))}}},
+                    {"timeline", timeline(log, bytes)},
+                    {"nodes", nodes(description, log)},
+                    {"links", links(log)},
+                    {"spans", spans(log, limits.spans)},
+                    {"traffic", traffic(log)},
+                    {"experiment", description.experiment},
+                    {"command_line", description.command_line},
+                    {"versions", description.versions},
+                    {"host", description.host}});
   }
   return {{"title", title}, {"remark", shipping_remark(summaries)}, {"runs", list}};
 }

@@ -1,9 +1,8 @@
 // What the report's script draws, as JSON. Times are seconds; figures that are not finite are null.
 #pragma once
 
-#include <string>
-
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "emulator/results/report.hh"
 

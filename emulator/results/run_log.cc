@@ -88,10 +88,10 @@ class Builder {
     order(log_.spans, [](const auto& r) { return std::tuple(r.begin(), r.node()); });
     order(log_.link_checks, [](const auto& r) { return r.link(); });
     order(log_.link_counters, [](const auto& r) { return std::tuple(r.t(), r.link()); });
-    order(log_.timeline, [](const auto& r) { return std::tuple(r.actual(), r.name(), r.target()); });
+    order(log_.timeline,
+          [](const auto& r) { return std::tuple(r.actual(), r.name(), r.target()); });
     order(log_.evaluations, [](const auto& r) { return std::tuple(r.t(), r.step()); });
-    keep_last(log_.traffic,
-              [](const auto& r) { return std::tuple(r.node(), r.peer(), r.kind()); });
+    keep_last(log_.traffic, [](const auto& r) { return std::tuple(r.node(), r.peer(), r.kind()); });
     keep_last(log_.totals, [](const auto& r) { return r.node(); });
     return std::move(log_);
   }
@@ -116,7 +116,8 @@ int RunLog::node_count() const {
   for (const auto& record : steps) count = std::max(count, record.node() + 1);
   for (const auto& record : spans) count = std::max(count, record.node() + 1);
   for (const auto& record : totals) count = std::max(count, record.node() + 1);
-  for (const auto& record : traffic) count = std::max({count, record.node() + 1, record.peer() + 1});
+  for (const auto& record : traffic)
+    count = std::max({count, record.node() + 1, record.peer() + 1});
   return count;
 }
 

@@ -16,18 +16,18 @@ struct RunLog {
   std::optional<wire::RunStarted> started;
   std::vector<wire::NodeState> node_states;
   std::vector<wire::Step> steps;
-  std::vector<wire::Span> spans;                    ///< by begin
-  std::vector<wire::LinkCheck> link_checks;         ///< by link, then as they came
-  std::vector<wire::LinkCounters> link_counters;    ///< by time, then link
-  std::vector<wire::TimelineEvent> timeline;        ///< by actual time
-  std::vector<wire::Traffic> traffic;               ///< by node, peer, kind; the last of each
-  std::vector<wire::NodeTotals> totals;             ///< by node; the last of each
+  std::vector<wire::Span> spans;                  ///< by begin
+  std::vector<wire::LinkCheck> link_checks;       ///< by link, then as they came
+  std::vector<wire::LinkCounters> link_counters;  ///< by time, then link
+  std::vector<wire::TimelineEvent> timeline;      ///< by actual time
+  std::vector<wire::Traffic> traffic;             ///< by node, peer, kind; the last of each
+  std::vector<wire::NodeTotals> totals;           ///< by node; the last of each
   std::vector<wire::Evaluation> evaluations;
   std::optional<wire::RunEnded> ended;
-  std::int64_t last_t = 0;          ///< the latest emulated time in any record, ns
+  std::int64_t last_t = 0;  ///< the latest emulated time in any record, ns
   std::int64_t records = 0;
-  std::size_t incomplete_bytes = 0; ///< at the end of the stream: the run was cut off
-  bool damaged = false;             ///< bytes that are no record; what came before them is kept
+  std::size_t incomplete_bytes = 0;  ///< at the end of the stream: the run was cut off
+  bool damaged = false;              ///< bytes that are no record; what came before them is kept
 
   /// False if the stream ends before the run does.
   bool complete() const { return ended.has_value() && incomplete_bytes == 0 && !damaged; }

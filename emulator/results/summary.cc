@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
-
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "emulator/results/curves.hh"
 
@@ -18,8 +17,8 @@ nlohmann::ordered_json or_null(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }
 
-// The lowest objective loss of all evaluations; without evaluations, the mean over the nodes of each
-// node's last training loss.
+// The lowest objective loss of all evaluations; without evaluations, the mean over the nodes of
+// each node's last training loss.
 double final_loss(const RunLog& log) {
   double best = none;
   std::map<int, double> last;
@@ -38,8 +37,7 @@ double final_loss(const RunLog& log) {
 
 }  // namespace
 
-RunSummary summarise(const RunDescription& description, const RunLog& log,
-                     const Verdict& verdict) {
+RunSummary summarise(const RunDescription& description, const RunLog& log, const Verdict& verdict) {
   RunSummary summary;
   summary.name = !description.name.empty() || !log.started ? description.name : log.started->run();
   summary.strategy = !description.strategy.empty() || !log.started ? description.strategy

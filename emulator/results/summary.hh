@@ -4,10 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "emulator/results/description.hh"
 #include "emulator/results/run_log.hh"
@@ -21,8 +20,8 @@ struct RunSummary {
   std::string strategy;
   std::uint64_t seed = 0;
   Grade verdict = Grade::invalid;
-  double accuracy = 0;         ///< test accuracy of the last evaluation, fraction
-  double loss = 0;             ///< lowest objective loss, or the last training loss
+  double accuracy = 0;  ///< test accuracy of the last evaluation, fraction
+  double loss = 0;      ///< lowest objective loss, or the last training loss
   double emulated_seconds = 0;
   double host_seconds = 0;
   std::int64_t iterations = 0;

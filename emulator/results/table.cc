@@ -14,8 +14,8 @@ constexpr std::size_t shortest_name = 10;
 struct Column {
   std::string head;
   std::vector<std::string> cells;
-  bool is_name = false;      ///< left-aligned, may be shortened
-  int drop_first = 0;        ///< 0: never dropped; else the lowest goes first when there is no room
+  bool is_name = false;  ///< left-aligned, may be shortened
+  int drop_first = 0;    ///< 0: never dropped; else the lowest goes first when there is no room
   std::size_t width() const;
 };
 
@@ -76,20 +76,22 @@ std::vector<Column> columns(std::span<const RunSummary> runs) {
     for (const RunSummary& run : runs) column.cells.push_back(cell(run));
     list.push_back(std::move(column));
   };
-  add("run", [](const RunSummary& run) { return printable(run.name); }, true);
-  add("strategy", [](const RunSummary& run) { return printable(run.strategy); }, true, 2);
+  add(
+      "run", [](const RunSummary& run) { return printable(run.name); }, true);
+  add(
+      "strategy", [](const RunSummary& run) { return printable(run.strategy); }, true, 2);
   add("accuracy", [](const RunSummary& run) {
     return std::isfinite(run.accuracy) ? fixed_text(100 * run.accuracy, 1) + " %" : "–";
   });
   add("loss", [](const RunSummary& run) { return fixed_text(run.loss, 4); });
   add("emulated", [](const RunSummary& run) { return duration_text(run.emulated_seconds); });
-  add("wire", [](const RunSummary& run) {
-    return bytes_text(static_cast<double>(run.wire_bytes));
-  });
+  add("wire",
+      [](const RunSummary& run) { return bytes_text(static_cast<double>(run.wire_bytes)); });
   add("activ.", [](const RunSummary& run) { return kind_text(run, "activation"); });
   add("grad.", [](const RunSummary& run) { return kind_text(run, "gradient"); });
   add("param.", [](const RunSummary& run) { return kind_text(run, "parameter"); });
-  add("scalar", [](const RunSummary& run) { return kind_text(run, "scalar"); }, false, 1);
+  add(
+      "scalar", [](const RunSummary& run) { return kind_text(run, "scalar"); }, false, 1);
   add("done", work_text);
   add("verdict", [](const RunSummary& run) { return std::string(to_string(run.verdict)); });
   return list;
@@ -126,9 +128,12 @@ void fit(std::vector<Column>& list, std::size_t width) {
 
 const char* colour_of(Grade grade) {
   switch (grade) {
-    case Grade::faithful: return "\x1b[32m";
-    case Grade::degraded: return "\x1b[33m";
-    case Grade::invalid: return "\x1b[31m";
+    case Grade::faithful:
+      return "\x1b[32m";
+    case Grade::degraded:
+      return "\x1b[33m";
+    case Grade::invalid:
+      return "\x1b[31m";
   }
   return "";
 }
@@ -168,8 +173,8 @@ std::string summary_table(std::span<const RunSummary> runs, const TableStyle& st
     std::string row;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const bool last = i + 1 == list.size();
-      std::string field = last ? cell(list[i])
-                               : padded(cell(list[i]), list[i].width(), list[i].is_name);
+      std::string field =
+          last ? cell(list[i]) : padded(cell(list[i]), list[i].width(), list[i].is_name);
       if (last && *colour) field = colour + field + "\x1b[0m";
       row += (i ? "  " : "") + field;
     }

@@ -6,12 +6,12 @@
 
 namespace orrery::results::thresholds {
 
-/// Host work of nodes outside charged kernels, as a share of all of it. What is not charged takes no
-/// emulated time, so a strategy that computes there looks faster than it is.
+/// Host work of nodes outside charged kernels, as a share of all of it. What is not charged takes
+/// no emulated time, so a strategy that computes there looks faster than it is.
 inline constexpr double uncharged_ratio = 0.05;
 
-/// p95/p50 of the profile's repetitions of a kernel, the largest of all kernels. A profile measured on
-/// a disturbed host makes each emulated duration doubtful by as much. Quiet hosts give 1.03.
+/// p95/p50 of the profile's repetitions of a kernel, the largest of all kernels. A profile measured
+/// on a disturbed host makes each emulated duration doubtful by as much. Quiet hosts give 1.03.
 inline constexpr double profile_spread = 1.2;
 
 /// Share of kernels whose duration was scaled from another size because the profile lacks them.

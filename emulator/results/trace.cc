@@ -2,9 +2,8 @@
 
 #include <array>
 #include <cmath>
-#include <string_view>
-
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "emulator/results/numbers.hh"
 
@@ -79,9 +78,8 @@ std::string trace_json(const RunLog& log) {
   for (const wire::Span& span : log.spans)
     out.event("\"ph\":\"X\",\"cat\":" + quoted(span.category()) +
               ",\"name\":" + quoted(span.name()) + "," +
-              Writer::place(span.node() + 1, track_of(span.category())) +
-              ",\"ts\":" + microseconds(span.begin()) +
-              ",\"dur\":" + microseconds(span.end() - span.begin()));
+              Writer::place(span.node() + 1, track_of(span.category())) + ",\"ts\":" +
+              microseconds(span.begin()) + ",\"dur\":" + microseconds(span.end() - span.begin()));
 
   for (const wire::NodeState& state : log.node_states)
     out.event("\"ph\":\"i\",\"s\":\"p\",\"cat\":\"state\",\"name\":" + quoted(state.state()) + "," +
@@ -92,9 +90,8 @@ std::string trace_json(const RunLog& log) {
     out.event("\"ph\":\"i\",\"s\":\"g\",\"cat\":\"timeline\",\"name\":" +
               quoted(event.name() + (event.is_end() ? " ends" : "")) + "," +
               Writer::place(run_process, 0) + ",\"ts\":" + microseconds(event.actual()) +
-              ",\"args\":{\"what\":" + quoted(event.what()) +
-              ",\"target\":" + quoted(event.target()) +
-              ",\"planned_us\":" + microseconds(event.planned()) + "}");
+              ",\"args\":{\"what\":" + quoted(event.what()) + ",\"target\":" +
+              quoted(event.target()) + ",\"planned_us\":" + microseconds(event.planned()) + "}");
 
   for (const wire::Step& step : log.steps)
     out.counter(step.t(), "loss of " + log.node_name(step.node()), step.loss());

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <set>
-
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "emulator/results/numbers.hh"
 #include "emulator/results/thresholds.hh"
@@ -30,8 +29,8 @@ void check_end(const RunLog& log, Verdict& verdict) {
     invalid("The run did not end; what is shown goes up to " +
             duration_text(static_cast<double>(log.end_ns()) / 1e9) + " of emulated time.");
   } else if (!log.ended->ok()) {
-    invalid("The run failed: " + (log.ended->reason().empty() ? "no reason was given"
-                                                              : log.ended->reason()) + ".");
+    invalid("The run failed: " +
+            (log.ended->reason().empty() ? "no reason was given" : log.ended->reason()) + ".");
   }
 }
 
@@ -39,23 +38,29 @@ void check_charges(const RunLog& log, Verdict& verdict) {
   const std::optional<double> ratio = uncharged_ratio(log);
   if (!ratio) {
     if (log.ended && log.ended->ok())
-      verdict.findings.push_back({Grade::faithful, "uncharged_ratio",
-                                  "How much work went uncharged was not counted.", {}, {}});
+      verdict.findings.push_back({Grade::faithful,
+                                  "uncharged_ratio",
+                                  "How much work went uncharged was not counted.",
+                                  {},
+                                  {}});
     return;
   }
   const bool high = *ratio > thresholds::uncharged_ratio;
-  verdict.findings.push_back(
-      {high ? Grade::degraded : Grade::faithful, "uncharged_ratio",
-       percent(*ratio, 2) + " of the nodes' work took no emulated time (limit " +
-           percent(thresholds::uncharged_ratio, 0) + ").",
-       *ratio, thresholds::uncharged_ratio});
+  verdict.findings.push_back({high ? Grade::degraded : Grade::faithful, "uncharged_ratio",
+                              percent(*ratio, 2) +
+                                  " of the nodes' work took no emulated time (limit " +
+                                  percent(thresholds::uncharged_ratio, 0) + ").",
+                              *ratio, thresholds::uncharged_ratio});
 }
 
 void check_profile(const RunDescription& description, const RunLog& log, Verdict& verdict) {
   if (description.cost != "profile") return;
   if (!description.profile_spread) {
-    verdict.findings.push_back({Grade::faithful, "profile_spread",
-                                "The spread of the cost profile is not known.", {}, {}});
+    verdict.findings.push_back({Grade::faithful,
+                                "profile_spread",
+                                "The spread of the cost profile is not known.",
+                                {},
+                                {}});
   } else {
     const double spread = *description.profile_spread;
     verdict.findings.push_back(
@@ -112,26 +117,31 @@ void check_links(const RunLog& log, Verdict& verdict) {
     } else if (says.empty() || says.starts_with("not measured")) {
       unmeasured.insert(check.property());
     } else if (says != "none asked") {
-      verdict.findings.push_back({Grade::degraded, "link " + check.property(),
-                                  "The " + check.property() + " of " + check.link() + " is " +
-                                      says + ".",
-                                  check.measured(), check.asked()});
+      verdict.findings.push_back(
+          {Grade::degraded, "link " + check.property(),
+           "The " + check.property() + " of " + check.link() + " is " + says + ".",
+           check.measured(), check.asked()});
     }
   }
   if (ok > 0)
     verdict.findings.push_back(
-        {Grade::faithful, "links",
+        {Grade::faithful,
+         "links",
          plural(ok, "link figure") + " measured before the run and found as asked" +
-             (verdict.worst_link_error ? "; the largest deviation of all is " +
-                                             percent(*verdict.worst_link_error, 2)
-                                       : "") +
+             (verdict.worst_link_error
+                  ? "; the largest deviation of all is " + percent(*verdict.worst_link_error, 2)
+                  : "") +
              ".",
-         verdict.worst_link_error, {}});
+         verdict.worst_link_error,
+         {}});
   if (!unmeasured.empty()) {
     std::string names;
     for (const std::string& name : unmeasured) names += (names.empty() ? "" : ", ") + name;
-    verdict.findings.push_back(
-        {Grade::faithful, "links", "Applied and read back, but not measured: " + names + ".", {}, {}});
+    verdict.findings.push_back({Grade::faithful,
+                                "links",
+                                "Applied and read back, but not measured: " + names + ".",
+                                {},
+                                {}});
   }
   if (log.link_checks.empty() && log.node_count() > 1)
     verdict.findings.push_back(
@@ -160,11 +170,11 @@ void check_watchdog(const RunDescription& description, Verdict& verdict) {
     return;
   // In the exact and the virtual engine the host's speed changes no emulated time.
   const bool harmless = description.engine == "exact" || description.engine == "virtual";
-  verdict.findings.push_back(
-      {harmless ? Grade::faithful : Grade::degraded, "watchdog_share",
-       "Emulated time once stood still for " + percent(*description.watchdog_share, 0) +
-           " of the watchdog's limit.",
-       *description.watchdog_share, thresholds::watchdog_share});
+  verdict.findings.push_back({harmless ? Grade::faithful : Grade::degraded, "watchdog_share",
+                              "Emulated time once stood still for " +
+                                  percent(*description.watchdog_share, 0) +
+                                  " of the watchdog's limit.",
+                              *description.watchdog_share, thresholds::watchdog_share});
 }
 
 std::vector<std::string> assumptions(const RunDescription& description) {
@@ -199,9 +209,12 @@ std::vector<std::string> assumptions(const RunDescription& description) {
 
 const char* to_string(Grade grade) {
   switch (grade) {
-    case Grade::faithful: return "faithful";
-    case Grade::degraded: return "degraded";
-    case Grade::invalid: return "invalid";
+    case Grade::faithful:
+      return "faithful";
+    case Grade::degraded:
+      return "degraded";
+    case Grade::invalid:
+      return "invalid";
   }
   return "invalid";
 }

@@ -1,11 +1,10 @@
 // Fidelity is a result: whether a run may be believed, and why.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json_fwd.hpp>
 
 #include "emulator/results/description.hh"
 #include "emulator/results/run_log.hh"

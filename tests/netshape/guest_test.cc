@@ -1,7 +1,6 @@
 // What the kernel holds after apply() and change(). Run inside the time-travel kernel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <sys/stat.h>
@@ -81,7 +80,8 @@ TEST(KernelBackend, EveryKindOfChangeAndBack) {
     for (const LinkSpec& second : all)
       for (const LinkSpec& next : {second, first}) {
         const std::vector<LinkChange> changes{{"a->switch", next}};
-        ASSERT_NO_THROW(backend.change(changes, {})) << to_string(first) << " / " << to_string(second);
+        ASSERT_NO_THROW(backend.change(changes, {}))
+            << to_string(first) << " / " << to_string(second);
       }
   }
 }
@@ -143,7 +143,7 @@ TEST(KernelBackend, ABatchThatTheKernelRefusesInPartIsUndone) {
 
 TEST(KernelBackend, LeavesTheCallersNamespaceAlone) {
   const auto identity = [] {
-    struct stat status{};
+    struct stat status {};
     fstat(InNamespace::current().get(), &status);
     return status.st_ino;
   };
@@ -170,7 +170,9 @@ TEST(KernelBackend, AChainAndATreeCarryPackets) {
   topology.nodes = {"a", "b", "c"};
   topology.switches = {"s", "t"};
   const LinkSpec each = link(100, 1'000);
-  topology.links = {{"a", "s", each, each}, {"s", "t", each, each}, {"t", "b", each, each},
+  topology.links = {{"a", "s", each, each},
+                    {"s", "t", each, each},
+                    {"t", "b", each, each},
                     {"b", "c", each, each}};
   KernelBackend backend(now);
   const Plan made = plan(topology, 1);
@@ -190,7 +192,8 @@ TEST(Verify, FindsEveryLinkAsAsked) {
   KernelBackend backend(now);
   const LinkSpec wan = link(50, 25'000);
   const LinkSpec lan = link(1000, 100);
-  backend.apply(plan(star({{"a", wan, lan}, {"b", lan, wan}, {"c", lan, lan}, {"d", wan, wan}}), 1));
+  backend.apply(
+      plan(star({{"a", wan, lan}, {"b", lan, wan}, {"c", lan, lan}, {"d", wan, wan}}), 1));
   for (const LinkVerdict& verdict : verify(backend)) {
     EXPECT_TRUE(verdict.ok()) << to_text({verdict});
     ASSERT_TRUE(verdict.measured_rate);

@@ -50,7 +50,8 @@ TEST_P(OneWay, IsDelayAndSerialisation) {
     const auto arrival = udp.receive(10'000'000'000);
     ASSERT_TRUE(arrival);
     EXPECT_NEAR(static_cast<double>(arrival->one_way()),
-                static_cast<double>(crossing_time(plan, plan.path("a", "b"), payload + 28).ns), 20e3)
+                static_cast<double>(crossing_time(plan, plan.path("a", "b"), payload + 28).ns),
+                20e3)
         << payload << " B";
   }
 }
@@ -81,7 +82,8 @@ TEST_P(Goodput, OfTcpIsWhatFramingLeaves) {
   const double rate = static_cast<double>(path.tcp_goodput->bits_per_second);
   const double seconds = std::max(5.0, 40 * path.round_trip.in_seconds());
   // Still thousands of BDP where the bound holds.
-  const auto bytes = std::min<std::int64_t>(static_cast<std::int64_t>(rate / 8 * seconds), 60 << 20);
+  const auto bytes =
+      std::min<std::int64_t>(static_cast<std::int64_t>(rate / 8 * seconds), 60 << 20);
   const auto samples = tcp(backend_, "a", "b", bytes, 1000);
   const auto half = std::lower_bound(samples.begin(), samples.end(), samples.back().ns / 2,
                                      [](const Sample& s, std::int64_t ns) { return s.ns < ns; });
@@ -96,7 +98,8 @@ INSTANTIATE_TEST_SUITE_P(Links, Goodput,
 // Slow start as RFC 5681 and RFC 6928 have it, by hand: ten segments at once, and each
 // acknowledgement brings as many more as it confirms; a line that is busy delays what comes. The
 // reverse way costs its delay and the acknowledgement's own time on two lines.
-double slow_start_seconds(std::int64_t bytes, double rate, double one_way, double frame, double ack) {
+double slow_start_seconds(std::int64_t bytes, double rate, double one_way, double frame,
+                          double ack) {
   const double segment = 1448;
   const auto total = static_cast<std::size_t>(std::ceil(static_cast<double>(bytes) / segment));
   const double line = frame * 8 / rate;

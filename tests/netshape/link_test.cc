@@ -50,7 +50,8 @@ TEST(Link, QueueNeedsARate) {
 }
 
 TEST(Link, IsWrittenOnOneLine) {
-  LinkSpec spec = jittery(Duration::milliseconds(20), Duration::milliseconds(1), Distribution::normal);
+  LinkSpec spec =
+      jittery(Duration::milliseconds(20), Duration::milliseconds(1), Distribution::normal);
   spec.rate = BitRate::mbit(100);
   spec.loss = {0.001};
   spec.queue = BdpMultiple{1.5};
@@ -64,10 +65,10 @@ TEST(Topology, NamesWhatIsWrong) {
   topology.links = {{"a", "s", {}, {}}, {"a", "x", {}, {}}, {"b", "b", {}, {}}};
   const auto found = problems(topology);
   ASSERT_GE(found.size(), 3u);
-  EXPECT_EQ(found[0],
-            "node 'a' appears twice; give each node and switch a name of its own");
-  EXPECT_EQ(found[1],
-            "link a - x ends at 'x', which is no node and no switch; name it under nodes or switches");
+  EXPECT_EQ(found[0], "node 'a' appears twice; give each node and switch a name of its own");
+  EXPECT_EQ(
+      found[1],
+      "link a - x ends at 'x', which is no node and no switch; name it under nodes or switches");
   EXPECT_EQ(found[2], "link b - b joins a vertex to itself; name two different ends");
 }
 
@@ -84,7 +85,8 @@ TEST(Topology, ProblemsOfALinkCarryItsDirection) {
   bad.loss = {2};
   const auto found = problems(star({{"a", {}, bad}, {"b", {}, {}}}));
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_TRUE(found[0].starts_with("link switch->a: loss 2.000000 is not a probability")) << found[0];
+  EXPECT_TRUE(found[0].starts_with("link switch->a: loss 2.000000 is not a probability"))
+      << found[0];
 }
 
 }  // namespace

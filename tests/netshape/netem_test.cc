@@ -82,7 +82,8 @@ TEST(Netem, ZerosAreSentToo) {
   std::vector<int> types;
   const std::vector<std::byte> bytes = encode(Netem{});
   for (std::size_t at = sizeof(tc_netem_qopt); at < bytes.size();) {
-    const auto size = static_cast<std::size_t>(bytes[at]) | static_cast<std::size_t>(bytes[at + 1]) << 8;
+    const auto size = static_cast<std::size_t>(bytes[at]) | static_cast<std::size_t>(bytes[at + 1])
+                                                                << 8;
     types.push_back(static_cast<int>(bytes[at + 2]));
     at += (size + 3) & ~std::size_t{3};
   }
@@ -107,8 +108,8 @@ TEST(Netem, TablesHaveTheMomentsTheyPromise) {
   // Median, and one sigma, of the normal one.
   const auto& normal = quantiles(DelayTable::normal);
   EXPECT_NEAR(normal[normal.size() / 2], 0, 3);
-  EXPECT_NEAR(normal[static_cast<std::size_t>(0.841345 * static_cast<double>(normal.size()))],
-              8192, 20);
+  EXPECT_NEAR(normal[static_cast<std::size_t>(0.841345 * static_cast<double>(normal.size()))], 8192,
+              20);
 }
 
 TEST(Netem, ComparisonNamesTheField) {

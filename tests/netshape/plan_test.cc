@@ -19,7 +19,9 @@ LinkSpec link(double mbit, std::int64_t delay_us) {
   return spec;
 }
 
-Plan two_nodes(const LinkSpec& spec) { return plan(star({{"a", spec, spec}, {"b", spec, spec}}), 1); }
+Plan two_nodes(const LinkSpec& spec) {
+  return plan(star({{"a", spec, spec}, {"b", spec, spec}}), 1);
+}
 
 TEST(Plan, FiguresOfAnOrdinaryLink) {
   // 100 Mbit/s, four links of 10 ms there and back: 40 ms × 12.5 MB/s = 500,000 B is one BDP; 50 ms
@@ -149,8 +151,7 @@ TEST(Plan, RoutesThroughAChainAndATree) {
   topology.switches = {"s", "t"};
   topology.links = {{"a", "s", {}, {}}, {"s", "t", {}, {}}, {"t", "b", {}, {}}, {"b", "c", {}, {}}};
   const Plan made = plan(topology, 1);
-  EXPECT_EQ(made.path("a", "c").links,
-            (std::vector<std::string>{"a->s", "s->t", "t->b", "b->c"}));
+  EXPECT_EQ(made.path("a", "c").links, (std::vector<std::string>{"a->s", "s->t", "t->b", "b->c"}));
   ASSERT_EQ(made.vertex("t").routes.size(), 3u);
   EXPECT_EQ(made.vertex("t").routes[0].via, "s");
   EXPECT_EQ(made.vertex("t").routes[2].via, "b");

@@ -21,6 +21,7 @@ namespace {
 
 using namespace results::testing;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::set<std::string> names_of(const std::string& labels) {
   std::set<std::string> names{"run"};
@@ -103,8 +104,8 @@ TEST(Exposition, HoldsEveryMetricOfTheTableWithItsLabelsAndNoOther) {
     expected.insert(name);
     EXPECT_EQ(shown[name], names_of(std::string(m.labels))) << name;
     EXPECT_THAT(text, HasSubstr("# HELP " + name + " " + std::string(m.help) + "\n"));
-    EXPECT_THAT(text, HasSubstr("# TYPE " + name +
-                                (m.type == Type::counter ? " counter\n" : " gauge\n")));
+    EXPECT_THAT(
+        text, HasSubstr("# TYPE " + name + (m.type == Type::counter ? " counter\n" : " gauge\n")));
   }
   EXPECT_EQ(shown.size(), expected.size());
 }
@@ -132,6 +133,14 @@ TEST(Exposition, HasTheFiguresOfTheRecords) {
     EXPECT_THAT(text, HasSubstr(std::string(line) + "\n"));
 }
 
+TEST(Exposition, WaitsForTheNamesOfTheNodes) {
+  Book book;
+  feed(book, "r", {step(5, 1, 1, "step", 0.5, 3)});
+  EXPECT_THAT(book.text(), Not(HasSubstr("orrery_samples_total{")));
+  feed(book, "r2", {step(5, 1, 1, "step", 0.5, 3), started("r2", "s", {"a", "b"})});
+  EXPECT_THAT(book.text(), HasSubstr("orrery_samples_total{node=\"b\",run=\"r2\"} 3\n"));
+}
+
 TEST(Exposition, KeepsRunsOfASuiteApart) {
   Book book;
   feed(book, "one", {started("one", "s", {"a"}), heartbeat(2'000'000'000)});
@@ -149,7 +158,8 @@ TEST(Exposition, EscapesHostileNames) {
 
 TEST(Exposition, ACounterNeverFalls) {
   Book book;
-  feed(book, "r", {counters(1, "l", 5, 500, 0), counters(2, "l", 4, 400, 0)});
+  feed(book, "r",
+       {started("r", "s", {}), counters(1, "l", 5, 500, 0), counters(2, "l", 4, 400, 0)});
   EXPECT_THAT(book.text(), HasSubstr("orrery_link_bytes_total{link=\"l\",run=\"r\"} 500\n"));
 }
 
@@ -177,8 +187,9 @@ TEST(Exporter, SaysWhatIsWrongWithAnAddress) {
             "HOST:PORT, as in 127.0.0.1:9464, or :9464 for every interface");
   EXPECT_THAT(refusal("127.0.0.1:", ExitCode::usage), HasSubstr("the port is missing"));
   EXPECT_THAT(refusal(":70000", ExitCode::usage), HasSubstr("\"70000\" is no port"));
-  EXPECT_THAT(refusal("192.0.2.1:0", ExitCode::machine_lacks),
-              HasSubstr("cannot serve metrics at \"192.0.2.1:0\": Cannot assign requested address"));
+  EXPECT_THAT(
+      refusal("192.0.2.1:0", ExitCode::machine_lacks),
+      HasSubstr("cannot serve metrics at \"192.0.2.1:0\": Cannot assign requested address"));
 }
 
 TEST(Exporter, SaysThatAPortIsTaken) {

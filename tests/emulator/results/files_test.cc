@@ -151,9 +151,9 @@ TEST(Files, OfAnEmptyRunAreHeadersOnly) {
 
 TEST(Files, HostileNamesStayInTheirField) {
   const std::string evil = "a\",b\n</script><b>\x1b[31m\xff";
-  const RunLog log = make_log({started(evil, evil, {evil}), step(1, 0, 1, evil, 1),
-                               span(0, 1, 0, "compute", evil),
-                               event(evil, evil, 0, 0, evil, "slow", false)});
+  const RunLog log =
+      make_log({started(evil, evil, {evil}), step(1, 0, 1, evil, 1), span(0, 1, 0, "compute", evil),
+                event(evil, evil, 0, 0, evil, "slow", false)});
   EXPECT_THAT(steps_csv(log), HasSubstr("\"a\"\",b\n</script>"));
   EXPECT_TRUE(nlohmann::json::accept(trace_json(log)));
   std::istringstream lines(events_jsonl(log));
@@ -190,9 +190,7 @@ TEST_F(Folder, DamageInTheMiddleKeepsWhatCameBefore) {
   EXPECT_FALSE(log.complete());
 }
 
-TEST_F(Folder, AMissingStreamIsAnEmptyRun) {
-  EXPECT_EQ(load(path_ + "/records.bin").records, 0);
-}
+TEST_F(Folder, AMissingStreamIsAnEmptyRun) { EXPECT_EQ(load(path_ + "/records.bin").records, 0); }
 
 TEST_F(Folder, WritingTwiceGivesTheSameBytes) {
   write_records(small_run());
@@ -208,8 +206,8 @@ TEST_F(Folder, WritingTwiceGivesTheSameBytes) {
   write_description(path_, description);
   EXPECT_EQ(write_results(path_).verdict, Grade::degraded);
 
-  const std::vector<std::string> names{"run.json",      "steps.csv",    "links.csv",
-                                       "traffic.csv",   "events.jsonl", "trace.json",
+  const std::vector<std::string> names{"run.json",        "steps.csv",    "links.csv",
+                                       "traffic.csv",     "events.jsonl", "trace.json",
                                        "evaluations.csv", "report.html"};
   std::map<std::string, std::string> first;
   for (const std::string& name : names) first[name] = file(name);

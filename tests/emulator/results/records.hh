@@ -104,9 +104,8 @@ inline wire::Record traffic(int node, int peer, const std::string& kind, std::in
 }
 
 inline wire::Record totals(int node, std::int64_t busy_ns, std::int64_t kernels,
-                           std::uint64_t charged, std::uint64_t uncharged,
-                           std::int64_t forward = 0, std::int64_t backward = 0,
-                           std::int64_t interpolated = 0) {
+                           std::uint64_t charged, std::uint64_t uncharged, std::int64_t forward = 0,
+                           std::int64_t backward = 0, std::int64_t interpolated = 0) {
   wire::Record record;
   auto* r = record.mutable_node_totals();
   r->set_node(node);

@@ -50,7 +50,8 @@ TEST(Report, HoldsWhatItDraws) {
 
 TEST(Report, AsksNothingOfAnyNetwork) {
   const std::string page = report("small", small_run());
-  EXPECT_FALSE(std::regex_search(page, std::regex("https?://|//[a-z]+\\.|url\\(|@import|\\bfetch\\(")));
+  EXPECT_FALSE(
+      std::regex_search(page, std::regex("https?://|//[a-z]+\\.|url\\(|@import|\\bfetch\\(")));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
   EXPECT_THAT(page, Not(HasSubstr(" src=")));
 }
@@ -62,14 +63,16 @@ TEST(Report, HostileNamesAreHarmless) {
   description.experiment = evil;
   description.versions = {{evil, evil}};
   const std::string page =
-      report(evil, {started(evil, evil, {evil}), event(evil, evil, 0, 0, evil, "slow", false),
-                    check(evil, evil, 1, 1, 1, evil), span(0, 5, 0, evil, evil), ended(9, false, evil)},
+      report(evil,
+             {started(evil, evil, {evil}), event(evil, evil, 0, 0, evil, "slow", false),
+              check(evil, evil, 1, 1, 1, evil), span(0, 5, 0, evil, evil), ended(9, false, evil)},
              description);
   EXPECT_EQ(count(page, "</script>"), 2);
   EXPECT_EQ(count(page, "<b>"), 0);
   EXPECT_EQ(count(page, "<!--"), 0);
   const auto data = data_of(page);
-  EXPECT_EQ(data.at("runs").at(0).at("summary").at("name"), "</script><b>\"'&\xef\xbf\xbd<!--{{data}}");
+  EXPECT_EQ(data.at("runs").at(0).at("summary").at("name"),
+            "</script><b>\"'&\xef\xbf\xbd<!--{{data}}");
 }
 
 TEST(Report, OfNothingIsAPageStill) {
@@ -94,9 +97,7 @@ TEST(Report, StaysModestInSize) {
   EXPECT_EQ(data.at("runs").at(0).at("spans").at("total"), 50'000);
 }
 
-TEST(Report, OfTheSampleSuiteIsTheSameTwice) {
-  EXPECT_EQ(sample_report(), sample_report());
-}
+TEST(Report, OfTheSampleSuiteIsTheSameTwice) { EXPECT_EQ(sample_report(), sample_report()); }
 
 }  // namespace
 }  // namespace orrery::results

@@ -58,7 +58,9 @@ std::vector<wire::Record> make_run(const Shape& shape) {
       if (shape.gradient_free) {
         records.push_back(span(at(0.22 * n), at(0.22 * n + 0.17), n, "compute", "forward stage"));
         records.push_back(span(at(0.22 * n + 0.17), at(0.22 * n + 0.22), n, "send", "activation"));
-        if (n) records.push_back(span(at(0), at(0.22 * n), n, "wait", "activation from " + boards[static_cast<std::size_t>(n - 1)]));
+        if (n)
+          records.push_back(span(at(0), at(0.22 * n), n, "wait",
+                                 "activation from " + boards[static_cast<std::size_t>(n - 1)]));
       } else {
         const double busy = 0.12 / speeds[static_cast<std::size_t>(n)];
         records.push_back(span(at(0), at(busy), n, "compute", "forward_backward:64"));
@@ -79,20 +81,23 @@ std::vector<wire::Record> make_run(const Shape& shape) {
         records.push_back(counters(t, boards[n] + "->switch", bytes / 6000, bytes / 4, k / 50));
         records.push_back(counters(t, "switch->" + boards[n], bytes / 6000, bytes / 4, 0));
       }
-      records.push_back(evaluation(t, k, 0.1 + (shape.final_accuracy - 0.1) * progress,
-                                   loss + 0.05));
+      records.push_back(
+          evaluation(t, k, 0.1 + (shape.final_accuracy - 0.1) * progress, loss + 0.05));
     }
   }
   for (const auto& [name, what, from, to, target, type] :
        {std::tuple{"straggler", "pi1 computes 3 times slower", 20'000, 32'000, "pi1", "slow"},
-        std::tuple{"bandwidth drop", "pi0 drops to 5 Mbit/s both ways", 45'000, 60'000, "pi0", "link"}}) {
-    if (from * ms < t) records.push_back(event(name, what, from * ms, from * ms, target, type, false));
+        std::tuple{"bandwidth drop", "pi0 drops to 5 Mbit/s both ways", 45'000, 60'000, "pi0",
+                   "link"}}) {
+    if (from * ms < t)
+      records.push_back(event(name, what, from * ms, from * ms, target, type, false));
     if (to * ms < t) records.push_back(event(name, what, to * ms, to * ms, target, type, true));
   }
   for (int n = 0; n < 4; ++n) {
     const int next = (n + 1) % 4;
     const std::int64_t sent = bytes / 4;
-    if (shape.gradient_free && n < 3) records.push_back(traffic(n, next, "activation", shape.steps, sent));
+    if (shape.gradient_free && n < 3)
+      records.push_back(traffic(n, next, "activation", shape.steps, sent));
     if (shape.gradient_free && n == 3)
       for (int to = 0; to < 3; ++to)
         records.push_back(traffic(3, to, "scalar", shape.steps, 16 * shape.steps));
@@ -104,8 +109,8 @@ std::vector<wire::Record> make_run(const Shape& shape) {
                              n == 0 ? shape.steps * 256 : 0,
                              n == 0 && !shape.gradient_free ? shape.steps * 256 : 0));
   }
-  records.push_back(ended(t, true, std::to_string(shape.steps) +
-                                       (shape.gradient_free ? " evaluations" : " steps")));
+  records.push_back(ended(
+      t, true, std::to_string(shape.steps) + (shape.gradient_free ? " evaluations" : " steps")));
   return records;
 }
 
@@ -151,7 +156,8 @@ std::string sample_report() {
 }
 
 std::string hostile_report() {
-  const std::string evil = "</script><b id=\"pwned\">x</b><img src=x onerror=\"document.title='pwned'\">";
+  const std::string evil =
+      "</script><b id=\"pwned\">x</b><img src=x onerror=\"document.title='pwned'\">";
   RunDescription description = describe({evil, evil, false, 1, 1, 0, 0});
   description.experiment = evil;
   description.host = {{evil, evil}};

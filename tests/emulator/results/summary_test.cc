@@ -34,7 +34,8 @@ TEST(Summary, OfASmallRun) {
   EXPECT_EQ(summary.evaluations, 0);
   EXPECT_EQ(summary.samples_forward, 256);
   EXPECT_EQ(summary.samples_backward, 256);
-  EXPECT_EQ(summary.bytes, (std::map<std::string, std::int64_t>{{"gradient", 16384}, {"scalar", 32}}));
+  EXPECT_EQ(summary.bytes,
+            (std::map<std::string, std::int64_t>{{"gradient", 16384}, {"scalar", 32}}));
   EXPECT_EQ(summary.wire_bytes, 15140);  // what left a node; not again where it arrives
   EXPECT_EQ(summary.uncharged_ratio, 0.01);
 }

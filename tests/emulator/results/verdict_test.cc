@@ -58,8 +58,9 @@ TEST(Judge, NoRecordsAreInvalid) {
 TEST(Judge, ARunThatDidNotEndIsInvalid) {
   auto records = good({node_state(2'000'000'000, 0, "running")});
   records.pop_back();
-  EXPECT_THAT(judge(exact(), make_log(records)).reasons(),
-              ElementsAre("The run did not end; what is shown goes up to 2.00 s of emulated time."));
+  EXPECT_THAT(
+      judge(exact(), make_log(records)).reasons(),
+      ElementsAre("The run did not end; what is shown goes up to 2.00 s of emulated time."));
 }
 
 TEST(Judge, AFailedRunIsInvalidAndGivesItsReason) {
@@ -111,17 +112,16 @@ TEST(Judge, LongBurstsDegrade) {
 }
 
 TEST(Judge, ALinkThatIsOffDegrades) {
-  const Verdict verdict = judge(
-      exact(), make_log(good({check("b->switch", "rate", 1e8, 1e8, 9e7, "off by 10 %")})));
+  const Verdict verdict =
+      judge(exact(), make_log(good({check("b->switch", "rate", 1e8, 1e8, 9e7, "off by 10 %")})));
   EXPECT_EQ(verdict.grade, Grade::degraded);
   EXPECT_THAT(verdict.reasons(), ElementsAre("The rate of b->switch is off by 10 %."));
   EXPECT_NEAR(verdict.worst_link_error.value(), 0.1, 1e-9);
 }
 
 TEST(Judge, WhatWasNotMeasuredIsMentionedAndNotCalledGood) {
-  const Verdict verdict = judge(
-      exact(),
-      make_log(good({check("b->switch", "loss", 0.01, 0.01, nan, "not measured: too few packets")})));
+  const Verdict verdict = judge(exact(), make_log(good({check("b->switch", "loss", 0.01, 0.01, nan,
+                                                              "not measured: too few packets")})));
   EXPECT_EQ(verdict.grade, Grade::faithful);
   bool mentioned = false;
   for (const Finding& finding : verdict.findings)
@@ -130,24 +130,26 @@ TEST(Judge, WhatWasNotMeasuredIsMentionedAndNotCalledGood) {
 }
 
 TEST(Judge, LinksThatWereNotCheckedAtAllDegrade) {
-  const Verdict verdict =
-      judge(exact(), make_log({started("r", "s", {"a", "b"}), ended(1)}));
+  const Verdict verdict = judge(exact(), make_log({started("r", "s", {"a", "b"}), ended(1)}));
   EXPECT_EQ(verdict.grade, Grade::degraded);
   EXPECT_EQ(judge(exact(), make_log({started("r", "s", {"a"}), ended(1)})).grade, Grade::faithful);
 }
 
 TEST(Judge, ALateEventDegrades) {
-  EXPECT_EQ(judge(exact(), make_log(good({event("e", "", 0, 1'000'000, "a", "slow", false)}))).grade,
-            Grade::faithful);
-  EXPECT_EQ(judge(exact(), make_log(good({event("e", "", 0, 1'000'001, "a", "slow", false)}))).grade,
-            Grade::degraded);
+  EXPECT_EQ(
+      judge(exact(), make_log(good({event("e", "", 0, 1'000'000, "a", "slow", false)}))).grade,
+      Grade::faithful);
+  EXPECT_EQ(
+      judge(exact(), make_log(good({event("e", "", 0, 1'000'001, "a", "slow", false)}))).grade,
+      Grade::degraded);
 }
 
 TEST(Judge, NearMissOfTheWatchdogMattersWhereTheHostKeepsTime) {
   RunDescription description = exact();
   description.watchdog_share = 0.8;
   EXPECT_EQ(judge(description, make_log(good())).grade, Grade::faithful);
-  EXPECT_THAT(to_json(judge(description, make_log(good()))).dump(), HasSubstr("80 % of the watchdog"));
+  EXPECT_THAT(to_json(judge(description, make_log(good()))).dump(),
+              HasSubstr("80 % of the watchdog"));
   description.engine = "live";
   EXPECT_EQ(judge(description, make_log(good())).grade, Grade::degraded);
 }
