@@ -166,7 +166,7 @@ say "building Linux $series for user mode, this takes some minutes"
 # file all the same, and make some Makefiles, so only sources are left out, not whole folders.
 exclude=()
 for folder in 'arch/[!ux]*' Documentation samples rust sound tools/perf tools/testing \
-  drivers/{clk,gpu,hwmon,iio,infiniband,input,media,mfd,pinctrl,regulator,scsi,soc,staging} \
+  drivers/{clk,gpu,hwmon,iio,infiniband,media,mfd,pinctrl,regulator,scsi,soc,staging} \
   drivers/net/{ethernet,wireless}; do
   exclude+=("--exclude=*/$folder/*."{c,h,S,dts,dtsi,rst,txt,yaml,json})
 done

@@ -330,14 +330,14 @@ const Registration routing{
 
 const Registration bridge{
     "bridge", [] {
-      // west and in are ports; what goes from out to east crosses the bridge.
+      // west and in0 are ports; what goes from out0 to east crosses the bridge.
       Pair pair;
       run("ip -batch -",
-          "link add name br type bridge\nlink set br up\naddr flush dev west\n"
-          "link add name in type veth peer name out\nlink set west master br\n"
-          "link set in master br\nlink set in up\nlink set out up\n"
-          "link set out address 02:00:00:00:00:01\naddr add 10.0.0.1/24 dev out\n"
-          "neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev out nud permanent\n");
+          "link add name bridge0 type bridge\nlink set dev bridge0 up\naddr flush dev west\n"
+          "link add name in0 type veth peer name out0\nlink set dev west master bridge0\n"
+          "link set dev in0 master bridge0\nlink set dev in0 up\nlink set dev out0 up\n"
+          "link set dev out0 address 02:00:00:00:00:01\naddr add 10.0.0.1/24 dev out0\n"
+          "neigh replace 10.0.0.2 lladdr 02:00:00:00:00:02 dev out0 nud permanent\n");
       report("one_way_ns", one_way(pair));
     }};
 

@@ -245,7 +245,7 @@ void Participant::evaluate(const ForwardFrame& frame, bool input_changed) {
     ++revision_;
   }
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
-    if (const auto move = blocks_[b].in_force(frame.k)) log_move(b, *move);
+    if (const auto move = blocks_[b].in_force(frame.k)) log_move(b, *move, frame.k);
   }
 
   const NodePlacement& own = node_.own();
@@ -417,13 +417,13 @@ Message Participant::await(Source source, const std::string& what) {
   return node_.recv(source);
 }
 
-void Participant::log_move(std::size_t b, const Move& move) {
+void Participant::log_move(std::size_t b, const Move& move, std::int64_t k) {
   const auto staleness = static_cast<double>(handled_ - 1 - move.newest);
   stalenesses_.push_back(staleness);
   std::map<std::string, double> extra{
       {"block", static_cast<double>(block_base_ + b)}, {"move", static_cast<double>(move.number)},
       {"newest", static_cast<double>(move.newest + 1)}, {"staleness", staleness},
-      {"step_size", move.step}};
+      {"evaluation", static_cast<double>(k + 1)}, {"step_size", move.step}};
   if (std::isfinite(move.predicted)) {
     extra["predicted"] = move.predicted;
     extra["predicted_change"] = move.predicted_change;

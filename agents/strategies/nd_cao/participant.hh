@@ -58,7 +58,7 @@ class Participant {
   /// Channels on which something can still come, the most urgent first.
   std::vector<Source> open_channels() const;
   bool all_forwards_in() const { return forwards_in_ >= std::min(total_, known_total_); }
-  void log_move(std::size_t block, const Move& move);
+  void log_move(std::size_t block, const Move& move, std::int64_t k);
   void snapshot();
   void finish();
 

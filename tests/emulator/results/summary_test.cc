@@ -56,7 +56,8 @@ TEST(Summary, AsynchronousUpdatesCountOnceEach) {
 
 TEST(Summary, JsonHasExactlyTheKeysThatTheManualLists) {
   std::vector<std::string> keys;
-  for (const auto& [key, unused] : to_json(of(small_run())).items()) keys.push_back(key);
+  const auto json = to_json(of(small_run()));
+  for (const auto& [key, unused] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, ElementsAre("name", "strategy", "seed", "verdict", "accuracy", "loss",
                                 "emulated_seconds", "host_seconds", "iterations", "evaluations",
                                 "samples_forward", "samples_backward", "bytes", "wire_bytes",
@@ -103,7 +104,7 @@ TEST(Table, IsAlignedAndSaysWhatShippedMore) {
       "run       strategy       accuracy    loss    emulated     wire   activ.   grad.  param.   "
       "scalar        done  verdict\n"
       "────────────────────────────────────────────────────────────────────────────────────────"
-      "──────────────────────────\n"
+      "──────────────────────────────\n"
       "cao_sync  nd_cao           72.3 %  0.6412  2 min 05 s  1.60 GB  1.50 GB       0       0  "
       "48.0 kB  2000 evals  faithful\n"
       "sgd       sgd_allreduce    85.3 %  0.4100      48.5 s   505 MB        0  481 MB       0   "
