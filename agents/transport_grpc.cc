@@ -13,8 +13,8 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <functional>
 
+#include "agents/completion.hh"
 #include "agents/frame.hh"
 #include "base/fd.hh"
 
@@ -69,11 +69,6 @@ void set_nonblocking(int fd) {
 
 }  // namespace
 
-// What a completion queue's tag points to.
-struct GrpcTransport::Event {
-  std::function<void(bool)> done;
-};
-
 struct GrpcTransport::Outgoing {
   int peer = 0;
   std::shared_ptr<grpc::Channel> channel;
@@ -86,7 +81,7 @@ struct GrpcTransport::Outgoing {
   bool done_writing = false;
   bool finished = false;
   grpc::Status status;
-  Event on_start, on_metadata, on_write, on_writes_done, on_finish;
+  Completion on_start, on_metadata, on_write, on_writes_done, on_finish;
 };
 
 struct GrpcTransport::Incoming {
@@ -94,7 +89,7 @@ struct GrpcTransport::Incoming {
   grpc::GenericServerContext context;
   grpc::GenericServerAsyncReaderWriter stream{&context};
   grpc::ByteBuffer buffer;
-  Event on_call, on_metadata, on_read, on_finish;
+  Completion on_call, on_metadata, on_read, on_finish;
 };
 
 struct GrpcTransport::Endpoint {
@@ -129,6 +124,8 @@ GrpcTransport::~GrpcTransport() {
   endpoint_->queue->Shutdown();
   poll_thread_.join();
 }
+
+grpc::CompletionQueue& GrpcTransport::queue() { return *endpoint_->queue; }
 
 void GrpcTransport::listen() {
   endpoint_->listener = tcp_socket();
@@ -384,7 +381,7 @@ void GrpcTransport::forgive(int peer) {
 void GrpcTransport::poll() {
   void* tag = nullptr;
   bool ok = false;
-  while (endpoint_->queue->Next(&tag, &ok)) static_cast<Event*>(tag)->done(ok);
+  while (endpoint_->queue->Next(&tag, &ok)) static_cast<Completion*>(tag)->done(ok);
 }
 
 void GrpcTransport::close() {

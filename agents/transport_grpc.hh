@@ -6,6 +6,8 @@
 // out; on the way in each is copied once, out of gRPC's slices.
 #pragma once
 
+#include <grpcpp/completion_queue.h>
+
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -42,6 +44,9 @@ class GrpcTransport : public Transport {
   /// Ends all streams in order: what was sent arrives.
   void close();
 
+  /// The queue that its thread polls; tags must be Completions. For the agent's other streams.
+  grpc::CompletionQueue& queue();
+
   int rank() const override { return options_.rank; }
   int size() const override { return static_cast<int>(options_.addresses.size()); }
   void send(int peer, Message message) override;
@@ -51,7 +56,6 @@ class GrpcTransport : public Transport {
   void reconnect(int peer) override { connect({peer}); }
 
  private:
-  struct Event;
   struct Outgoing;
   struct Incoming;
   struct Endpoint;

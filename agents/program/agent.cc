@@ -39,8 +39,10 @@ int run(const AgentSetup& setup, int rank, int incarnation) {
   ::prctl(PR_SET_TIMERSLACK, 1);
   ::prctl(PR_SET_NAME, self.name.c_str());
 
+  MonotonicClock clock;
+  GrpcTransport transport(transport_options(spec, rank), clock);
   std::atomic<Node*> running{nullptr};
-  ControlClient control(setup.control_socket, [&]() -> std::string {
+  ControlClient control(setup.control_socket, transport.queue(), [&]() -> std::string {
     const Node* node = running.load();
     return node ? node->waiting_for() : "starting";
   });
@@ -54,8 +56,6 @@ int run(const AgentSetup& setup, int rank, int incarnation) {
     const Placement placement =
         strategy->plan(cluster, workload, spec.options, spec.stop, spec.seed);
 
-    MonotonicClock clock;
-    GrpcTransport transport(transport_options(spec, rank), clock);
     transport.listen();
     control.hello(rank, ::getpid());
     control.await_connect();

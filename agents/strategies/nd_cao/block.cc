@@ -163,28 +163,42 @@ void Block::score(double step) {
 
   const std::uint64_t key = stream_key(seed_, name_, "/candidates");
   std::vector<float> zeta(touched);
-  std::vector<float> point(touched);
-  double lowest = std::numeric_limits<double>::infinity();
-  chosen_.assign(touched, 0.0f);
-  const auto consider = [&] {
-    for (std::size_t i = 0; i < touched; ++i) point[i] = middle[i] + reach[i] * zeta[i];
-    const double estimate = (*estimator_)(point);
-    if (estimate < lowest) {
-      lowest = estimate;
-      chosen_ = zeta;
+  // Candidate n again whenever it is wanted: its numbers depend on n alone.
+  const auto draw = [&](std::int64_t n) {
+    const std::int64_t row = settings_.antithetic ? n - n % 2 : n;
+    uniform_row(key, moves_, static_cast<std::uint64_t>(row), zeta);
+    if (row != n) {
+      for (float& z : zeta) z = -z;
     }
   };
+  std::vector<float> point(touched);
+  const auto estimate = [&](const std::vector<float>& offsets) {
+    for (std::size_t i = 0; i < touched; ++i) point[i] = middle[i] + reach[i] * offsets[i];
+    return (*estimator_)(point);
+  };
+  std::vector<std::pair<double, std::int64_t>> ranking;
+  ranking.reserve(static_cast<std::size_t>(settings_.candidates));
   for (std::int64_t n = 0; n < settings_.candidates; ++n) {
-    const bool mirrored = settings_.antithetic && n % 2 == 1;
-    if (mirrored) {
-      for (float& z : zeta) z = -z;
-    } else {
-      uniform_row(key, moves_, static_cast<std::uint64_t>(n), zeta);
-    }
-    consider();
+    draw(n);
+    ranking.emplace_back(estimate(zeta), n);
   }
-  move_.predicted = lowest;
-  move_.predicted_change = lowest - (*estimator_)(middle);
+  const std::int64_t top = std::min(settings_.top, settings_.candidates);
+  std::partial_sort(ranking.begin(), ranking.begin() + top, ranking.end());
+  chosen_.assign(touched, 0.0f);
+  for (std::int64_t t = 0; t < top; ++t) {
+    draw(ranking[static_cast<std::size_t>(t)].second);
+    for (std::size_t i = 0; i < touched; ++i) chosen_[i] += zeta[i];
+  }
+  if (top > 1) {
+    // A mean is short; it goes as far as one candidate does on average.
+    double square = 0;
+    for (const float z : chosen_) square += static_cast<double>(z) * z;
+    const double length = std::sqrt(static_cast<double>(touched) / 3.0);
+    const auto stretch = static_cast<float>(square > 0 ? length / std::sqrt(square) : 0.0);
+    for (float& z : chosen_) z *= stretch;
+  }
+  move_.predicted = estimate(chosen_);
+  move_.predicted_change = move_.predicted - (*estimator_)(middle);
 }
 
 void Block::fill(double step) {

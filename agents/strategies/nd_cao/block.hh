@@ -27,6 +27,7 @@ struct BlockSettings {
   bool estimator = true;  ///< false: the move is one random candidate
   std::int64_t monomials = 150;
   std::int64_t candidates = 250;
+  std::int64_t top = 1;      ///< the move is the mean of this many best candidates, at full length
   std::int64_t window = 30;  ///< own versions whose losses the fit sees
   double ridge = 10;
   Centre centre = Centre::best;

@@ -187,7 +187,9 @@ bool Participant::may_start() const {
 
 void Participant::take_note(const NoteFrame& note) {
   if (note.block >= results_since_move_.size()) throw Error("a note of a block that is not there");
-  results_since_move_[note.block] = 0;
+  // A note may overtake the result that its move used; that result then counts for nothing.
+  results_since_move_[note.block] =
+      std::min<std::int64_t>(0, handled_ - static_cast<std::int64_t>(note.newest) - 1);
   moved_since_start_ = true;
 }
 

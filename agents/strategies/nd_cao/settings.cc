@@ -40,6 +40,9 @@ std::vector<OptionSpec> option_specs() {
        .help = "random monomials of orders 1 to 3 in an estimate (M)", .minimum = 1},
       {.name = "candidates", .kind = OptionKind::integer, .fallback = whole(250),
        .help = "candidates a move (N); none is truly evaluated", .minimum = 1},
+      {.name = "top", .kind = OptionKind::integer, .fallback = whole(1),
+       .help = "a move goes in the mean direction of this many best candidates; 1: to the best one",
+       .minimum = 1},
       {.name = "window", .kind = OptionKind::integer, .fallback = whole(30),
        .help = "own versions whose losses a fit sees (T)", .minimum = 5},
       {.name = "ridge", .kind = OptionKind::number, .fallback = 10.0,
@@ -101,6 +104,7 @@ Settings read_settings(const Options& options, const StopRule& stop) {
   settings.block.estimator = options.text("estimator") == "monomial";
   settings.block.monomials = options.integer("monomials");
   settings.block.candidates = options.integer("candidates");
+  settings.block.top = options.integer("top");
   settings.block.window = options.integer("window");
   settings.block.ridge = options.number("ridge");
   settings.block.centre = options.text("centre") == "best" ? Centre::best : Centre::current;
@@ -112,6 +116,11 @@ Settings read_settings(const Options& options, const StopRule& stop) {
                          std::to_string(settings.in_flight) +
                          " could wait for ever; write a staleness of " +
                          std::to_string(settings.in_flight + 1) + " or more");
+  }
+  if (settings.block.top > settings.block.candidates) {
+    throw PlacementError("top " + std::to_string(settings.block.top) + " of " +
+                         std::to_string(settings.block.candidates) +
+                         " candidates cannot be; write at most as many as there are candidates");
   }
   if (settings.input_rank > 0 && settings.partition != Partition::layer &&
       settings.partition != Partition::rows) {

@@ -92,14 +92,16 @@ TEST(NdCaoTiming, SyncFollowsItsRecursion) {
   }
 }
 
-/// Rule 11's period of the asynchronous mode.
-double async_period(const Times& times, const SimResult& result, const ToyRun& toy, int in_flight) {
+/// Rule 11's period of the asynchronous mode. A block moves only when its version has a loss, which
+/// is once in W evaluations, so a move weighs u/W on its node; the rule's f + u bounds it from above.
+double async_period(const Times& times, const SimResult& result, const ToyRun& toy, int in_flight,
+                    double move_share) {
   const ModelSpec& model = toy.spec.workload.model;
   double busiest = 0;
   double line = 0;
   double round = times.scalar();
   for (std::size_t i = 0; i < 4; ++i) {
-    busiest = std::max(busiest, times.forward[i] + times.move[i]);
+    busiest = std::max(busiest, times.forward[i] + times.move[i] * move_share);
     round += times.forward[i];
     if (i == 3) continue;
     round += times.hop(model, result.placement.nodes[i], toy.spec.workload.objective_images);
@@ -109,18 +111,73 @@ double async_period(const Times& times, const SimResult& result, const ToyRun& t
   return std::max({busiest, line, round / in_flight});
 }
 
-TEST(NdCaoTiming, AsyncPrint) {
-  for (const Times& times : cases) {
+SimResult run_async(const Times& times, int in_flight, ToyRun& toy) {
+  times.apply(toy.spec);
+  toy.set("mode", "async").set("in_flight", in_flight).set("staleness", 30);
+  toy.set("caching", OptionValue(false));
+  return toy.run_ok();
+}
+
+TEST(NdCaoTiming, AsyncPeriodIsTheBusiestNodeTheSlowestLineOrTheRoundOverW) {
+  const std::vector<Times> quick_moves{
+      {{5, 5, 5, 5}, {0.1, 0.1, 0.1, 0.1}, 2, 0},   // the round
+      {{5, 20, 5, 5}, {0.1, 0.1, 0.1, 0.1}, 2, 0},  // the round, then the busiest node
+      {{5, 20, 5, 5}, {0, 0, 0, 0}, 0, 0},          // the same without a network
+      {{5, 5, 5, 5}, {0.1, 0.1, 0.1, 0.1}, 1, 50e3},
+      {{1, 1, 1, 1}, {0.1, 0.1, 0.1, 0.1}, 1, 20e3},  // the first line
+  };
+  for (const Times& times : quick_moves) {
     for (const int in_flight : {1, 2, 4}) {
-      ToyRun toy(4, 400);
-      times.apply(toy.spec);
-      toy.set("mode", "async").set("in_flight", in_flight).set("staleness", 30);
-      toy.set("caching", OptionValue(false));
-      const SimResult result = toy.run_ok();
-      printf("W %d measured %.3f expected %.3f\n", in_flight, period(result),
-             async_period(times, result, toy, in_flight));
+      ToyRun toy(4, 200);
+      const SimResult result = run_async(times, in_flight, toy);
+      const double expected = async_period(times, result, toy, in_flight, 1.0);
+      EXPECT_NEAR(period(result), expected, 0.03 * expected)
+          << "W " << in_flight << " forward " << times.forward[1];
     }
   }
+}
+
+TEST(NdCaoTiming, ASlowMoveWeighsOnlyOnceInWEvaluations) {
+  const Times times{{1, 2, 3, 4}, {0, 0, 0, 80}, 1, 0};
+  ToyRun toy(4, 400);
+  const SimResult result = run_async(times, 2, toy);
+  const double expected = async_period(times, result, toy, 2, 0.5);
+  EXPECT_NEAR(period(result), expected, 0.03 * expected);
+  EXPECT_LT(period(result), async_period(times, result, toy, 2, 1.0));
+}
+
+TEST(NdCaoTiming, WithAStragglerTwoUnderWayTakeFourSeventhsOfSyncAndOneGainsNothing) {
+  const Times times{{5, 20, 5, 5}, {0, 0, 0, 0}, 0, 0};
+  ToyRun sync(4, 200);
+  times.apply(sync.spec);
+  const double in_sync = period(sync.run_ok());
+  ToyRun one(4, 200);
+  ToyRun two(4, 200);
+  EXPECT_NEAR(period(run_async(times, 1, one)) / in_sync, 1.0, 0.01);
+  EXPECT_NEAR(period(run_async(times, 2, two)) / in_sync, 4.0 / 7, 0.02);
+}
+
+TEST(NdCaoTiming, ASlowdownCostsWhatArithmeticSays) {
+  const Times times{{5, 5, 5, 5}, {1, 1, 1, 1}, 2, 0};
+  ToyRun even(4, 100);
+  times.apply(even.spec);
+  ToyRun slow = even;
+  slow.spec.schedules.resize(4);
+  slow.spec.schedules[1] = SpeedSchedule({{Instant{}, 1.0 / 3}});
+  // Factor 3: its forward takes 10 ms more, and its move, 3 ms long, ends before the next activation
+  // is there: result after 2, move 3; activation 2 + 1 + 5 + 2.
+  EXPECT_NEAR(period(slow.run_ok()) - period(even.run_ok()), 10, 0.01);
+}
+
+TEST(NdCaoTiming, CachingSparesASlowFirstStageThatMovesSeldom) {
+  // The first stage's forward is dear, and evaluations that others' moves caused find it unchanged.
+  ToyRun with(4, 200);
+  const Times times{{20, 1, 1, 1}, {0, 0, 0, 0}, 0.5, 0};
+  times.apply(with.spec);
+  with.set("mode", "async").set("staleness", 8);
+  ToyRun without = with;
+  without.set("caching", OptionValue(false));
+  EXPECT_LT(period(with.run_ok()), period(without.run_ok()));
 }
 
 }  // namespace
