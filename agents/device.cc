@@ -160,14 +160,13 @@ Device::Device(Clock& clock, std::shared_ptr<const CostModel> cost, double speed
 }
 
 Device::Handle Device::start(const KernelSpec& kernel, const std::function<void()>& work) {
-  // Read before the work: where time does not stand still while we compute, the kernel has begun.
-  const Instant begin = std::max(clock_.now(), free_at_);
   if (work) {
     const CycleCounter counter(totals_.charged_cycles);
     work();
   }
   const Duration base = cost_->base(kernel);
   const Duration cost = speed_ == 1 ? base : base * (1 / speed_);
+  const Instant begin = std::max(time_, free_at_);
   const Handle handle{begin, schedule_.finish(begin, cost)};
   free_at_ = handle.end;
   totals_.busy += handle.end - begin;
@@ -175,12 +174,28 @@ Device::Handle Device::start(const KernelSpec& kernel, const std::function<void(
   return handle;
 }
 
+void Device::wait(const Handle& handle) {
+  time_ = std::max(time_, handle.end);
+  settle();
+}
+
 Device::Handle Device::run(const KernelSpec& kernel, const std::function<void()>& work) {
   const Handle handle = start(kernel, work);
-  wait(handle);
+  time_ = handle.end;
   return handle;
 }
 
-Device::Handle Device::charge(const KernelSpec& kernel) { return start(kernel, nullptr); }
+void Device::settle() {
+  if (time_ <= slept_to_) return;
+  clock_.sleep_until(time_);
+  slept_to_ = time_;
+}
+
+Instant Device::observe() {
+  settle();
+  time_ = std::max(time_, clock_.now());
+  slept_to_ = time_;
+  return time_;
+}
 
 }  // namespace orrery

@@ -100,12 +100,22 @@ class Device {
   /// Runs `work` for real now; in emulated time it begins when the device is free and lasts as long as
   /// the cost model says. Returns without waiting, so that messages overlap.
   Handle start(const KernelSpec& kernel, const std::function<void()>& work);
-  /// Sleeps until the kernel's end.
-  void wait(const Handle& handle) { clock_.sleep_until(handle.end); }
-  Handle run(const KernelSpec& kernel, const std::function<void()>& work);
   /// Occupies the device without a computation of ours to run (e.g. a message's serialisation, which
   /// the transport itself has done or will do).
-  Handle charge(const KernelSpec& kernel);
+  Handle charge(const KernelSpec& kernel) { return start(kernel, nullptr); }
+  /// Sleeps until the kernel's end.
+  void wait(const Handle& handle);
+  /// Runs a kernel, and counts the node as being at its end without sleeping until then. Before
+  /// anything that another node could notice, settle().
+  Handle run(const KernelSpec& kernel, const std::function<void()>& work);
+  /// Sleeps until the node's own time.
+  void settle();
+
+  /// Where the node is in emulated time: the end of what it ran, or its last reading of the clock.
+  /// Between the two only computing happened, and that takes no time but what was charged.
+  Instant time() const { return time_; }
+  /// Reads the clock, after something that took emulated time (a wait for a message).
+  Instant observe();
 
   const Totals& totals() const { return totals_; }
   std::int64_t interpolated() const { return cost_->interpolated(); }
@@ -116,7 +126,9 @@ class Device {
   std::shared_ptr<const CostModel> cost_;
   double speed_;
   SpeedSchedule schedule_;
-  Instant free_at_{};
+  Instant time_{};     ///< the node's own
+  Instant slept_to_{}; ///< the clock has reached this for sure
+  Instant free_at_{};  ///< the device's
   Totals totals_;
 };
 

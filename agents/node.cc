@@ -50,7 +50,9 @@ void Node::span(Instant begin, Instant end, const char* category, const std::str
 }
 
 void Node::compute(const KernelSpec& kernel, const std::function<void()>& work) {
-  finish(start(kernel, work));
+  const Inside inside(*this);
+  const Device::Handle handle = parts_.device.run(kernel, work);
+  span(handle.begin, handle.end, "compute", kernel.key());
 }
 
 Device::Handle Node::start(const KernelSpec& kernel, const std::function<void()>& work) {
@@ -67,8 +69,8 @@ void Node::finish(const Device::Handle& handle) {
 
 void Node::send(int peer, Message message) {
   const Inside inside(*this);
-  const Device::Handle handle = parts_.device.charge(message_kernel(message.payload_bytes()));
-  parts_.device.wait(handle);
+  const Device::Handle handle = parts_.device.run(message_kernel(message.payload_bytes()), nullptr);
+  parts_.device.settle();
   span(handle.begin, handle.end, "send",
        std::string(to_string(message.kind)) + " to " + name(peer));
   parts_.transport.send(peer, std::move(message));
@@ -81,11 +83,9 @@ Message Node::recv(Source source) {
 
 std::optional<Message> Node::try_recv(Source source) {
   const Inside inside(*this);
+  parts_.device.settle();
   std::optional<Message> message = parts_.transport.try_recv(source);
-  if (message) {
-    const Device::Handle handle = parts_.device.charge(message_kernel(message->payload_bytes()));
-    parts_.device.wait(handle);
-  }
+  if (message) parts_.device.run(message_kernel(message->payload_bytes()), nullptr);
   return message;
 }
 
@@ -95,14 +95,15 @@ int Node::wait_any(std::span<const Source> sources, std::optional<Instant> deadl
     const std::lock_guard lock(waiting_mutex_);
     waiting_.assign(sources.begin(), sources.end());
   }
-  const Instant begin = parts_.clock.now();
+  parts_.device.settle();
+  const Instant begin = parts_.device.time();
   const int index = parts_.transport.wait_any(sources, deadline);
   {
     const std::lock_guard lock(waiting_mutex_);
     waiting_.clear();
   }
-  // A message that was there already is no wait; two readings of a clock still differ.
-  const Instant end = parts_.clock.now();
+  const Instant end = parts_.device.observe();
+  // A message that was there already is no wait; a reading of the clock still moves it.
   if (index >= 0 && end - begin > Duration::microseconds(2))
     span(begin, end, "wait", "for " + name(sources[static_cast<std::size_t>(index)].peer));
   return index;
@@ -113,7 +114,7 @@ void Node::log(std::int64_t step, const std::string& phase, double loss, std::in
   const Inside inside(*this);
   wire::Record record;
   wire::Step* row = record.mutable_step();
-  row->set_t(parts_.clock.now().ns);
+  row->set_t(now().ns);
   row->set_node(rank());
   row->set_step(step);
   row->set_phase(phase);

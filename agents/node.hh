@@ -55,9 +55,11 @@ class Node {
   const Dataset& data() const { return parts_.data; }
   Kernels& kernels() { return parts_.kernels; }
 
-  Instant now() { return parts_.clock.now(); }
+  /// Where this node is in emulated time.
+  Instant now() const { return parts_.device.time(); }
 
-  /// Runs a kernel and waits until it is over in emulated time.
+  /// Runs a kernel; afterwards the node is at its end in emulated time. It sleeps until then only
+  /// before something that others could notice: sending, receiving, waiting.
   void compute(const KernelSpec& kernel, const std::function<void()>& work);
   /// Starts a kernel; messages may be sent and received before finish().
   Device::Handle start(const KernelSpec& kernel, const std::function<void()>& work);
@@ -90,6 +92,8 @@ class Node {
 
   /// What it is waiting for now, in words, for the watchdog: "activation 17 from board0".
   std::string waiting_for() const;
+  /// Sleeps until the node's own time: before its connections are closed.
+  void settle() { parts_.device.settle(); }
   /// Writes totals and traffic to the records: once, at the end.
   void close();
 

@@ -21,6 +21,7 @@
 namespace orrery {
 namespace {
 
+constexpr int read_chunk = 512 << 10;
 const std::string method_prefix = "/orrery.Tensors/from/";
 
 // gRPC's probes and pings would be packets that no real exchange of tensors needs, and its windows
@@ -33,6 +34,11 @@ void set_channel_arguments(const Arguments& set) {
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1);
   set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
   set(GRPC_ARG_ENABLE_RETRIES, 0);
+  // Buffers that take a whole activation: gRPC wakes for what it has room for, and reads the rest
+  // packet by packet.
+  set(GRPC_ARG_TCP_READ_CHUNK_SIZE, read_chunk);
+  set(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, read_chunk);
+  set(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20);
 }
 
 sockaddr_in address_of(const std::string& address, int port) {

@@ -72,6 +72,7 @@ int run(const AgentSetup& setup, int rank, int incarnation) {
     clock.sleep_until(Instant{});
     try {
       strategy->run(node);
+      node.settle();
       transport.close();
     } catch (const std::exception& error) {
       failure = error.what();

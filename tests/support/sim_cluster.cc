@@ -310,9 +310,8 @@ std::int64_t SimNode::sent_messages(const std::string& kind) const {
 }
 
 bool SimResult::ok() const {
-  return std::all_of(nodes.begin(), nodes.end(), [](const SimNode& node) {
-    return node.error.empty() && !node.killed;
-  });
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [](const SimNode& node) { return node.error.empty() && !node.killed; });
 }
 
 std::string SimResult::errors() const {
@@ -342,8 +341,7 @@ std::vector<float> SimResult::parameters(std::int64_t step, std::int64_t count) 
 
 SimResult run_cluster(const Strategy& strategy, const SimSpec& spec) {
   SimResult result;
-  result.placement =
-      strategy.plan(spec.cluster, spec.workload, spec.options, spec.stop, spec.seed);
+  result.placement = strategy.plan(spec.cluster, spec.workload, spec.options, spec.stop, spec.seed);
   if (spec.tamper) spec.tamper(result.placement);
   const int size = spec.cluster.size();
   result.nodes.resize(static_cast<std::size_t>(size));
@@ -362,9 +360,8 @@ SimResult run_cluster(const Strategy& strategy, const SimSpec& spec) {
                     r < spec.schedules.size() ? spec.schedules[r] : SpeedSchedule());
       SimTransport transport(simulation, rank, size);
       const auto kernels = spec.kernels ? spec.kernels() : make_reference_kernels();
-      NodeParts parts{clock,         device,        transport,        *kernels,
-                      *spec.data,    sink,          spec.cluster,     spec.workload,
-                      result.placement, spec.options, spec.stop};
+      NodeParts parts{clock,        device,        transport,        *kernels,     *spec.data, sink,
+                      spec.cluster, spec.workload, result.placement, spec.options, spec.stop};
       parts.seed = spec.seed;
       parts.evaluate_every = spec.evaluate_every;
       Node node(parts);

@@ -1,6 +1,6 @@
-// A cluster in one process, on a virtual clock: each node is a thread, exactly one runs at a time, and
-// time jumps to the next event when all of them wait. So a run is deterministic to the nanosecond and
-// its times can be compared with closed forms.
+// A cluster in one process, on a virtual clock: each node is a thread, exactly one runs at a time,
+// and time jumps to the next event when all of them wait. So a run is deterministic to the
+// nanosecond and its times can be compared with closed forms.
 #pragma once
 
 #include <functional>
@@ -49,8 +49,8 @@ struct SimSpec {
   StopRule stop;
   std::uint64_t seed = 1;
   std::int64_t evaluate_every = 0;
-  SimLink link;                                       ///< of every ordered pair
-  std::map<std::pair<int, int>, SimLink> links = {};  ///< exceptions, (from, to)
+  SimLink link;                                              ///< of every ordered pair
+  std::map<std::pair<int, int>, SimLink> links = {};         ///< exceptions, (from, to)
   std::vector<std::shared_ptr<const CostModel>> costs = {};  ///< by rank; missing: all is free
   std::vector<SpeedSchedule> schedules = {};                 ///< by rank; missing: always 1
   std::map<int, Instant> kills = {};                         ///< rank → when it dies
@@ -80,7 +80,8 @@ struct SimResult {
   /// All nodes returned without an error.
   bool ok() const;
   std::string errors() const;
-  /// The model's flat parameters in the snapshots of `step`. Throws if they do not make a whole model.
+  /// The model's flat parameters in the snapshots of `step`. Throws if they do not make a whole
+  /// model.
   std::vector<float> parameters(std::int64_t step, std::int64_t count) const;
 };
 

@@ -131,9 +131,7 @@ void Block::result(std::int64_t k, double loss, bool best, bool usable) {
   if (window_.size() > static_cast<std::size_t>(settings_.window)) window_.pop_front();
 }
 
-bool Block::estimates() const {
-  return settings_.estimator && window_.size() >= smallest_window;
-}
+bool Block::estimates() const { return settings_.estimator && window_.size() >= smallest_window; }
 
 void Block::remember_prediction(double loss) {
   if (!std::isfinite(loss) || !std::isfinite(move_.predicted_change)) return;

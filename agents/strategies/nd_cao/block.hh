@@ -39,7 +39,7 @@ struct Move {
   std::uint64_t number = 0;  ///< own moves before this one
   std::int64_t newest = -1;  ///< newest evaluation that its fit could use
   double step = 0;
-  double predicted = 0;  ///< the chosen candidate's estimated loss
+  double predicted = 0;         ///< the chosen candidate's estimated loss
   double predicted_change = 0;  ///< the same less the estimate at the centre
   double rank_correlation = 0;  ///< Spearman, predicted and seen changes of earlier moves
 };
@@ -63,9 +63,9 @@ class Block {
   /// Evaluation k uses the version in force. Evaluations come in ascending order.
   /// Returns the move that is in force for the first time, if any.
   std::optional<Move> in_force(std::int64_t k);
-  /// The loss of evaluation k; every one, in order of k. A loss that is not finite enters the window
-  /// as its worst value. With `usable` false (an evaluation on an earlier objective set) it only
-  /// settles which version k had.
+  /// The loss of evaluation k; every one, in order of k. A loss that is not finite enters the
+  /// window as its worst value. With `usable` false (an evaluation on an earlier objective set) it
+  /// only settles which version k had.
   void result(std::int64_t k, double loss, bool best, bool usable = true);
   /// Whether the version in force has a loss, so that the block may move.
   bool may_move() const { return answered_; }

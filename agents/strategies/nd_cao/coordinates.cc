@@ -72,8 +72,8 @@ class InputComponents : public Coordinates {
         for (std::size_t f = 0; f < features_; ++f) along += direction(c)[f] * from[f];
         for (std::size_t f = 0; f < features_; ++f) rest[f] -= along * direction(c)[f];
         start_.push_back(static_cast<float>(along));
-        const double stretch = std::pow(
-            components.root_mean_square[0] / components.root_mean_square[c], whitening);
+        const double stretch =
+            std::pow(components.root_mean_square[0] / components.root_mean_square[c], whitening);
         scale_.push_back(static_cast<float>(step * stretch));
       }
       rest_.insert(rest_.end(), rest.begin(), rest.end());

@@ -1,8 +1,9 @@
 // What a block moves in. Plainly, its parameters; for the first layer, at will, the principal
-// components of its own inputs: far fewer numbers, in which a random step is not wasted on directions
-// that the inputs hardly have. Either way a block knows only itself and the global loss.
+// components of its own inputs: far fewer numbers, in which a random step is not wasted on
+// directions that the inputs hardly have. Either way a block knows only itself and the global loss.
 //
-// Low-dimensional subspaces for gradient-free training: e.g. arXiv 2511.16652 (low-rank directions).
+// Low-dimensional subspaces for gradient-free training: e.g. arXiv 2511.16652 (low-rank
+// directions).
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@ class Coordinates {
   virtual void write(std::span<const float> coordinates, std::span<float> parameters) const = 0;
 };
 
-/// Coordinates are the block's parameters. `stage_start` is the node's flat start, whose first entry
-/// has offset `begin` in the model.
+/// Coordinates are the block's parameters. `stage_start` is the node's flat start, whose first
+/// entry has offset `begin` in the model.
 std::unique_ptr<Coordinates> plain_coordinates(const BlockSpec& block, const ModelSpec& model,
                                                std::int64_t begin,
                                                std::span<const float> stage_start,

@@ -68,7 +68,8 @@ std::vector<double> ridge_dual(std::span<const double> rows, std::span<const dou
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
       double sum = i == j ? ridge : 0.0;
-      for (std::size_t m = 0; m < columns; ++m) sum += rows[i * columns + m] * rows[j * columns + m];
+      for (std::size_t m = 0; m < columns; ++m)
+        sum += rows[i * columns + m] * rows[j * columns + m];
       gram[i * n + j] = sum;
     }
   }

@@ -1,9 +1,9 @@
 // A block's estimate of the global loss as a function of its own coordinates.
 //
-// The regressors are random monomials of few coordinates, redrawn at every move, min-max scaled over
-// the window and fitted by ridge regression in its dual form, for there are far fewer observations
-// than regressors. Form and defaults follow Michailidis and Korkas's L4GPCAO (2015); theory:
-// Kosmatopoulos, Automatica 45, 2009, 716-723.
+// The regressors are random monomials of few coordinates, redrawn at every move, min-max scaled
+// over the window and fitted by ridge regression in its dual form, for there are far fewer
+// observations than regressors. Form and defaults follow Michailidis and Korkas's L4GPCAO (2015);
+// theory: Kosmatopoulos, Automatica 45, 2009, 716-723.
 #pragma once
 
 #include <array>
@@ -56,7 +56,8 @@ class Estimator {
   /// Throws std::logic_error without observations.
   static Estimator fit(const Basis& basis, std::span<const Observation> window, double ridge);
 
-  /// The estimate at a point given by its touched coordinates; unclipped outside the window's range.
+  /// The estimate at a point given by its touched coordinates; unclipped outside the window's
+  /// range.
   double operator()(std::span<const float> touched) const;
 
   double constant() const { return constant_; }

@@ -29,8 +29,9 @@ const StrategyInfo& nd_cao_info() {
   static const StrategyInfo info{
       .name = "nd_cao",
       .description = "gradient-free: each block learns from the global loss alone, sync or async",
-      .paper = "Michailidis et al., Integrated Computer-Aided Engineering 31(1), 2024, 19-41, "
-               "doi 10.3233/ICA-230718",
+      .paper =
+          "Michailidis et al., Integrated Computer-Aided Engineering 31(1), 2024, 19-41, "
+          "doi 10.3233/ICA-230718",
       .options = nd_cao::option_specs(),
       .stops = {"evaluations", "time", "loss"},
       .make = [] { return std::make_unique<NdCao>(); },

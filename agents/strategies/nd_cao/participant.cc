@@ -101,11 +101,10 @@ void Participant::make_blocks() {
   Components components;
   if (first() && settings_.input_rank > 0) components = charged_components();
   for (const BlockSpec& spec : own.blocks) {
-    coordinates_.push_back(
-        moves_in_inputs(spec, model, settings_.input_rank)
-            ? input_coordinates(spec, model, offset_, start, components, settings_.input_whitening,
-                                units)
-            : plain_coordinates(spec, model, offset_, start, units));
+    coordinates_.push_back(moves_in_inputs(spec, model, settings_.input_rank)
+                               ? input_coordinates(spec, model, offset_, start, components,
+                                                   settings_.input_whitening, units)
+                               : plain_coordinates(spec, model, offset_, start, units));
     write_kernels_.push_back(write_kernel(spec, model, settings_.input_rank));
     blocks_.emplace_back(spec.name, node_.seed(), settings_.block, coordinates_.back()->start(),
                          coordinates_.back()->scale());
@@ -251,8 +250,8 @@ void Participant::evaluate(const ForwardFrame& frame, bool input_changed) {
   }
 
   const NodePlacement& own = node_.own();
-  const bool cached = settings_.caching && !input_changed && output_k_ >= 0 &&
-                      output_revision_ == revision_;
+  const bool cached =
+      settings_.caching && !input_changed && output_k_ >= 0 && output_revision_ == revision_;
   if (!cached) {
     node_.compute(forward_kernel(node_.model(), own.first_layer, own.last_layer, samples_),
                   [&] { output_ = stage_->forward(input_); });
@@ -360,10 +359,11 @@ void Participant::take_result(const ResultFrame& frame) {
       // Only node 0 knows how many evaluations are still under way; they are drained, and count.
       total_ = started_;
       end_came_ = true;
-      node_.send(1, {MessageKind::control, forward_tag,
-                     pack(ForwardFrame{static_cast<std::uint32_t>(started_), ForwardFrame::end, 0,
-                                       set_}),
-                     {}});
+      node_.send(
+          1, {MessageKind::control,
+              forward_tag,
+              pack(ForwardFrame{static_cast<std::uint32_t>(started_), ForwardFrame::end, 0, set_}),
+              {}});
     }
   }
   if (node_.evaluation_due(handled_)) snapshot();
@@ -423,9 +423,9 @@ void Participant::log_move(std::size_t b, const Move& move, std::int64_t k) {
   const auto staleness = static_cast<double>(handled_ - 1 - move.newest);
   stalenesses_.push_back(staleness);
   std::map<std::string, double> extra{
-      {"block", static_cast<double>(block_base_ + b)}, {"move", static_cast<double>(move.number)},
+      {"block", static_cast<double>(block_base_ + b)},  {"move", static_cast<double>(move.number)},
       {"newest", static_cast<double>(move.newest + 1)}, {"staleness", staleness},
-      {"evaluation", static_cast<double>(k + 1)}, {"step_size", move.step}};
+      {"evaluation", static_cast<double>(k + 1)},       {"step_size", move.step}};
   if (std::isfinite(move.predicted)) {
     extra["predicted"] = move.predicted;
     extra["predicted_change"] = move.predicted_change;
@@ -465,8 +465,7 @@ void Participant::finish() {
     const double count = static_cast<double>(stalenesses_.size());
     extra["staleness_mean"] =
         std::accumulate(stalenesses_.begin(), stalenesses_.end(), 0.0) / count;
-    extra["staleness_p95"] =
-        stalenesses_[static_cast<std::size_t>(std::ceil(0.95 * count)) - 1];
+    extra["staleness_p95"] = stalenesses_[static_cast<std::size_t>(std::ceil(0.95 * count)) - 1];
   }
   node_.log(handled_, "end", none, 0, std::move(extra));
 }

@@ -1,7 +1,7 @@
 // One node's part in a run of nd_cao: the protocol between nodes.
 //
-// Everything happens in one thread, in the order in which the node looks at its channels. Results are
-// handled in order of k, every one, so all nodes agree at each k on what the best composite is.
+// Everything happens in one thread, in the order in which the node looks at its channels. Results
+// are handled in order of k, every one, so all nodes agree at each k on what the best composite is.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace orrery::nd_cao {
 class Participant {
  public:
   Participant(Node& node, const Settings& settings);
-  /// Until the run is over. Throws PeerLost that names the node, the evaluation and what it waited for.
+  /// Until the run is over. Throws PeerLost that names the node, the evaluation and what it waited
+  /// for.
   void run();
 
  private:
@@ -64,10 +65,10 @@ class Participant {
 
   Node& node_;
   Settings settings_;
-  std::int64_t offset_ = 0;      ///< of the node's parameters in the model's
-  std::int64_t samples_ = 0;     ///< of the objective set
-  std::uint32_t block_base_ = 0; ///< number of the first own block in the whole placement
-  std::vector<int> block_owner_; ///< node of each block of the placement
+  std::int64_t offset_ = 0;       ///< of the node's parameters in the model's
+  std::int64_t samples_ = 0;      ///< of the objective set
+  std::uint32_t block_base_ = 0;  ///< number of the first own block in the whole placement
+  std::vector<int> block_owner_;  ///< node of each block of the placement
 
   std::unique_ptr<Stage> stage_;
   std::vector<Block> blocks_;
@@ -81,13 +82,13 @@ class Participant {
   std::uint32_t input_set_ = 0;
   Tensor output_;
   double output_loss_ = 0;
-  std::int64_t output_k_ = -1;             ///< evaluation that computed it; −1: none
-  std::uint64_t revision_ = 0;             ///< counts changes of the node's parameters
+  std::int64_t output_k_ = -1;  ///< evaluation that computed it; −1: none
+  std::uint64_t revision_ = 0;  ///< counts changes of the node's parameters
   std::uint64_t output_revision_ = 0;
-  std::vector<std::uint8_t> labels_;       ///< last node
+  std::vector<std::uint8_t> labels_;  ///< last node
   std::uint32_t labels_set_ = 0;
   std::int64_t forwards_in_ = 0;
-  std::int64_t computed_ = 0;              ///< evaluations whose forward pass ran here
+  std::int64_t computed_ = 0;  ///< evaluations whose forward pass ran here
 
   // Results.
   static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::max();
@@ -95,7 +96,7 @@ class Participant {
   std::int64_t total_ = unknown;        ///< evaluations of the run, once it is known to end
   std::int64_t known_total_ = unknown;  ///< the budget, known to all from the start
   bool last_seen_ = false;
-  bool end_came_ = false;               ///< told by an end frame, not by the budget
+  bool end_came_ = false;  ///< told by an end frame, not by the budget
   std::vector<double> stalenesses_;
 
   // Node 0.

@@ -160,7 +160,8 @@ void check_blocks(std::span<const BlockSpec> blocks, std::int64_t begin, std::in
     if (block.count() <= 0) throw PlacementError("block '" + block.name + "' has no parameters");
     for (const auto& [from, to] : block.ranges) {
       if (from < begin || to > end) {
-        throw PlacementError("block '" + block.name + "' touches parameters of another node; a "
+        throw PlacementError("block '" + block.name +
+                             "' touches parameters of another node; a "
                              "block lies within one node's layers");
       }
       ranges.push_back({from, to, &block});
@@ -171,7 +172,8 @@ void check_blocks(std::span<const BlockSpec> blocks, std::int64_t begin, std::in
   std::int64_t covered = begin;
   for (const Range& range : ranges) {
     if (range.begin < covered) {
-      throw PlacementError("block '" + range.block->name + "' touches parameters of another block; "
+      throw PlacementError("block '" + range.block->name +
+                           "' touches parameters of another block; "
                            "each parameter belongs to one");
     }
     if (range.begin > covered) break;

@@ -27,7 +27,8 @@ void check_workload(const WorkloadView& workload, const Settings& settings) {
                          std::to_string(workload.train_images));
   }
   if (settings.input_rank == 0) return;
-  const LayerSpec& layer = model.layers.at(static_cast<std::size_t>(model.parametric_layers().at(0)));
+  const LayerSpec& layer =
+      model.layers.at(static_cast<std::size_t>(model.parametric_layers().at(0)));
   if (layer.kind != LayerKind::linear || layer.in != model.elements_after(-1)) {
     throw PlacementError("input_rank needs a model whose first layer is linear; write 0");
   }

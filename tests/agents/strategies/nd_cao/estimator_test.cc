@@ -25,7 +25,8 @@ TEST(Basis, HasAThirdOfEachOrderOverCoordinatesOfTheBlock) {
   Philox random(1, "block", 3);
   const Basis basis = draw_basis(random, 150, 1000);
   std::array<int, 4> of_order{};
-  for (const Monomial& monomial : basis.monomials) ++of_order[static_cast<std::size_t>(monomial.order)];
+  for (const Monomial& monomial : basis.monomials)
+    ++of_order[static_cast<std::size_t>(monomial.order)];
   EXPECT_EQ(of_order[1], 50);
   EXPECT_EQ(of_order[2], 50);
   EXPECT_EQ(of_order[3], 50);

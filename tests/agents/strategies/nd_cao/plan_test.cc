@@ -137,8 +137,7 @@ TEST(NdCaoPlan, NamesEveryKernelThatIsCharged) {
 TEST(Coordinates, OfInputsMoveWithinThePrincipalComponents) {
   const ToyRun toy;
   const ModelSpec& model = toy.spec.workload.model;
-  const Tensor input =
-      make_batch(*toy.spec.data, toy.spec.data->train, 0, 30, model.input_shape);
+  const Tensor input = make_batch(*toy.spec.data, toy.spec.data->train, 0, 30, model.input_shape);
   const auto components = nd_cao::principal_components(input.values(), 16, 4);
   for (std::size_t a = 0; a < 4; ++a) {
     for (std::size_t b = 0; b < 4; ++b) {
@@ -168,8 +167,7 @@ TEST(Coordinates, OfInputsMoveWithinThePrincipalComponents) {
   const auto coordinates =
       nd_cao::input_coordinates(blocks[0], model, 0, start, components, 0.5, {true, 1});
   std::vector<float> moved = coordinates->start();
-  EXPECT_EQ(static_cast<std::int64_t>(moved.size()),
-            nd_cao::coordinate_count(blocks[0], model, 4));
+  EXPECT_EQ(static_cast<std::int64_t>(moved.size()), nd_cao::coordinate_count(blocks[0], model, 4));
   std::vector<float> written(start.size(), -1.0f);
   coordinates->write(moved, written);
   for (std::size_t i = 0; i < start.size(); ++i) EXPECT_NEAR(written[i], start[i], 1e-6);

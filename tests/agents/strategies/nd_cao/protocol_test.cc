@@ -421,10 +421,8 @@ TEST(NdCaoProtocol, ALogReplaysToTheSameParameters) {
     const auto start = initial_parameters(model, own.first_layer, own.last_layer, toy.spec.seed);
     const std::int64_t offset = model.parameter_count(0, own.first_layer);
     for (const BlockSpec& spec : own.blocks) {
-      const auto coordinates =
-          nd_cao::plain_coordinates(spec, model, offset, start, {true, 1.0});
-      nd_cao::Block block(spec.name, toy.spec.seed, {}, coordinates->start(),
-                          coordinates->scale());
+      const auto coordinates = nd_cao::plain_coordinates(spec, model, offset, start, {true, 1.0});
+      nd_cao::Block block(spec.name, toy.spec.seed, {}, coordinates->start(), coordinates->scale());
       std::size_t answered = 0;
       const auto feed = [&](std::size_t until) {
         for (; answered < until; ++answered) {
@@ -448,8 +446,8 @@ TEST(NdCaoProtocol, ALogReplaysToTheSameParameters) {
       }
       feed(evaluations.size());
       std::vector<float> part(start.begin(), start.end());
-      coordinates->write(block.best(), std::span(replayed).subspan(
-                                           static_cast<std::size_t>(offset), part.size()));
+      coordinates->write(
+          block.best(), std::span(replayed).subspan(static_cast<std::size_t>(offset), part.size()));
       ++number;
     }
   }
@@ -464,8 +462,9 @@ TEST(NdCaoProtocol, NeverWaitsForEver) {
     ToyRun toy(nodes, 25);
     const int in_flight = 1 + static_cast<int>(random.below(4));
     toy.set("mode", random.below(4) ? "async" : "sync").set("in_flight", in_flight);
-    toy.set("staleness",
-            in_flight == 1 && random.below(2) ? 1 : in_flight + 1 + static_cast<int>(random.below(3)));
+    toy.set("staleness", in_flight == 1 && random.below(2)
+                             ? 1
+                             : in_flight + 1 + static_cast<int>(random.below(3)));
     toy.set("partition", "rows").set("blocks_per_node", 1 + static_cast<int>(random.below(3)));
     if (random.below(3) == 0) toy.set("set_every", 3 + static_cast<int>(random.below(6)));
     if (random.below(3) == 0) toy.spec.stop = {.time = Duration::milliseconds(200)};

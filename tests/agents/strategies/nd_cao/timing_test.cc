@@ -19,9 +19,9 @@ struct Times {
 
   void apply(SimSpec& spec) const {
     for (std::size_t i = 0; i < forward.size(); ++i) {
-      spec.costs.push_back(std::make_shared<FixedCost>(std::map<KernelOp, Duration>{
-          {KernelOp::forward, Duration::seconds(forward[i] * 1e-3)},
-          {KernelOp::fill, Duration::seconds(move[i] * 1e-3)}}));
+      spec.costs.push_back(std::make_shared<FixedCost>(
+          std::map<KernelOp, Duration>{{KernelOp::forward, Duration::seconds(forward[i] * 1e-3)},
+                                       {KernelOp::fill, Duration::seconds(move[i] * 1e-3)}}));
     }
     spec.link = {Duration::seconds(delay * 1e-3), bytes_per_second};
   }
@@ -36,9 +36,7 @@ struct Times {
     const auto bytes = 16 + 4 * samples * model.elements_after(from.last_layer - 1);
     return static_cast<double>(bytes) / bytes_per_second * 1e3;
   }
-  double scalar() const {
-    return delay + (bytes_per_second > 0 ? 16 / bytes_per_second * 1e3 : 0);
-  }
+  double scalar() const { return delay + (bytes_per_second > 0 ? 16 / bytes_per_second * 1e3 : 0); }
 };
 
 std::vector<double> result_times_ms(const SimResult& result) {
@@ -56,9 +54,9 @@ double period(const SimResult& result) {
 }
 
 const std::vector<Times> cases{
-    {{5, 5, 5, 5}, {1, 1, 1, 1}, 2, 0},     {{5, 20, 5, 5}, {1, 1, 1, 1}, 2, 0},
-    {{5, 5, 5, 5}, {1, 60, 1, 1}, 2, 0},    {{5, 5, 5, 5}, {50, 1, 1, 1}, 10, 0},
-    {{1, 2, 3, 4}, {5, 6, 7, 80}, 1, 0},    {{5, 5, 5, 5}, {1, 1, 1, 1}, 1, 50e3},
+    {{5, 5, 5, 5}, {1, 1, 1, 1}, 2, 0},  {{5, 20, 5, 5}, {1, 1, 1, 1}, 2, 0},
+    {{5, 5, 5, 5}, {1, 60, 1, 1}, 2, 0}, {{5, 5, 5, 5}, {50, 1, 1, 1}, 10, 0},
+    {{1, 2, 3, 4}, {5, 6, 7, 80}, 1, 0}, {{5, 5, 5, 5}, {1, 1, 1, 1}, 1, 50e3},
     {{5, 20, 5, 5}, {0, 0, 0, 0}, 0, 0},
 };
 
@@ -75,12 +73,10 @@ TEST(NdCaoTiming, SyncFollowsItsRecursion) {
     for (int k = 0; k < 40; ++k) {
       const double published = t[3];
       for (std::size_t i = 0; i < 4; ++i) {
-        const double own = k == 0 ? 0
-                                  : published + (i == 3 ? 0 : times.scalar()) + times.move[i];
-        const double arrives =
-            i == 0 ? 0
-                   : t[i - 1] + times.hop(model, result.placement.nodes[i - 1],
-                                          toy.spec.workload.objective_images);
+        const double own = k == 0 ? 0 : published + (i == 3 ? 0 : times.scalar()) + times.move[i];
+        const double arrives = i == 0 ? 0
+                                      : t[i - 1] + times.hop(model, result.placement.nodes[i - 1],
+                                                             toy.spec.workload.objective_images);
         t[i] = std::max(own, arrives) + times.forward[i];
       }
       expected.push_back(t[3]);
@@ -93,7 +89,8 @@ TEST(NdCaoTiming, SyncFollowsItsRecursion) {
 }
 
 /// Rule 11's period of the asynchronous mode. A block moves only when its version has a loss, which
-/// is once in W evaluations, so a move weighs u/W on its node; the rule's f + u bounds it from above.
+/// is once in W evaluations, so a move weighs u/W on its node; the rule's f + u bounds it from
+/// above.
 double async_period(const Times& times, const SimResult& result, const ToyRun& toy, int in_flight,
                     double move_share) {
   const ModelSpec& model = toy.spec.workload.model;
@@ -164,8 +161,8 @@ TEST(NdCaoTiming, ASlowdownCostsWhatArithmeticSays) {
   ToyRun slow = even;
   slow.spec.schedules.resize(4);
   slow.spec.schedules[1] = SpeedSchedule({{Instant{}, 1.0 / 3}});
-  // Factor 3: its forward takes 10 ms more, and its move, 3 ms long, ends before the next activation
-  // is there: result after 2, move 3; activation 2 + 1 + 5 + 2.
+  // Factor 3: its forward takes 10 ms more, and its move, 3 ms long, ends before the next
+  // activation is there: result after 2, move 3; activation 2 + 1 + 5 + 2.
   EXPECT_NEAR(period(slow.run_ok()) - period(even.run_ok()), 10, 0.01);
 }
 
