@@ -25,7 +25,9 @@ std::int64_t private_kib() {
 class Node::Inside {
  public:
   explicit Inside(Node& node) : node_(node) {
-    node_.uncharged_cycles_ += host_cycles() - node_.outside_since_;
+    // What comes before the first kernel is setting up, not training.
+    if (node_.parts_.device.totals().kernels > 0)
+      node_.uncharged_cycles_ += host_cycles() - node_.outside_since_;
   }
   ~Inside() { node_.outside_since_ = host_cycles(); }
   Inside(const Inside&) = delete;

@@ -127,6 +127,8 @@ class ParameterServer : public Strategy {
     for (int peer = 0; peer < node.size(); ++peer)
       if (peer != node.rank()) sources.push_back({peer, to_server});
 
+    const KernelSpec update = update_kernel(parameters, momentum);
+    const KernelSpec gather = copy_kernel(parameters);
     std::int64_t version = 0;
     bool over = false;
     double smoothed = std::nan("");
@@ -162,7 +164,7 @@ class ParameterServer : public Strategy {
           const double progress =
               std::min(1.0, static_cast<double>(version) / static_cast<double>(last));
           const double factor = rate_factor(decay, progress);
-          node.compute(update_kernel(parameters, momentum), [&] {
+          node.compute(update, [&] {
             optimizer.step(values, message.tensors.at(0).values(), 1.0, factor);
           });
           const std::int64_t staleness = version - head.version;
@@ -181,9 +183,11 @@ class ParameterServer : public Strategy {
         Message reply{MessageKind::parameter, to_worker, pack(ParameterHead{version, over}), {}};
         if (!over) {
           // A copy: the parameters go on changing while it is being sent.
-          Tensor copy({parameters});
-          node.compute(copy_kernel(parameters),
-                       [&] { std::copy(values.begin(), values.end(), copy.data()); });
+          Tensor copy;
+          node.compute(gather, [&] {
+            copy = Tensor({parameters});
+            std::copy(values.begin(), values.end(), copy.data());
+          });
           reply.tensors.push_back(copy);
         }
         told[static_cast<std::size_t>(peer)] = over;
@@ -210,31 +214,36 @@ class ParameterServer : public Strategy {
         model, 0, layers, initial_parameters(model, 0, layers, node.seed()));
     SampleOrder order(node.seed(), node.workload().train_images, batch, workers);
     std::vector<std::uint8_t> labels(static_cast<std::size_t>(batch));
+    // Worked out once: it would be uncharged work in each step.
+    const KernelSpec take = copy_kernel(parameters);
+    const KernelSpec load = load_batch_kernel(batch, model.elements_after(-1));
+    const KernelSpec forward = forward_train_kernel(model, 0, layers, batch);
+    const KernelSpec judge = loss_gradient_kernel(batch, model.classes);
+    const KernelSpec backward = backward_kernel(model, 0, layers, batch);
 
     node.send(server, {MessageKind::control, to_server, pack(GradientHead{-1, 0, 0}), {}});
     for (std::int64_t step = 0;; ++step) {
       const Message parameters_message = node.recv({server, to_worker});
       const auto head = unpack<ParameterHead>(parameters_message);
       if (head.last) return;
-      const auto indices = order.batch(step, worker);
       Tensor input;
-      node.compute(copy_kernel(parameters), [&] {
+      node.compute(take, [&] {
         const auto from = parameters_message.tensors.at(0).values();
         std::copy(from.begin(), from.end(), stage->parameters().begin());
       });
-      node.compute(load_batch_kernel(batch, model.elements_after(-1)), [&] {
+      node.compute(load, [&] {
+        const auto indices = order.batch(step, worker);
         input = make_batch(node.data(), node.data().train, indices, model.input_shape);
         for (std::size_t i = 0; i < indices.size(); ++i)
           labels[i] = node.data().train.labels[static_cast<std::size_t>(indices[i])];
       });
       Tensor logits, slope;
       double loss = 0;
-      node.compute(forward_train_kernel(model, 0, layers, batch),
-                   [&] { logits = stage->forward_train(input); });
-      node.compute(loss_gradient_kernel(batch, model.classes),
-                   [&] { loss = node.kernels().loss_gradient(logits, labels, slope); });
-      Tensor gradients({parameters});
-      node.compute(backward_kernel(model, 0, layers, batch), [&] {
+      node.compute(forward, [&] { logits = stage->forward_train(input); });
+      node.compute(judge, [&] { loss = node.kernels().loss_gradient(logits, labels, slope); });
+      Tensor gradients;
+      node.compute(backward, [&] {
+        gradients = Tensor({parameters});
         stage->backward(slope, false);
         const auto from = stage->gradients();
         std::copy(from.begin(), from.end(), gradients.data());

@@ -69,27 +69,32 @@ class SgdAllReduce : public Strategy {
     SampleOrder order(node.seed(), node.workload().train_images, batch, n);
     const std::int64_t last = last_step(node.stop(), order.steps_per_epoch());
     std::vector<std::uint8_t> labels(static_cast<std::size_t>(batch));
+    // Worked out once: it would be uncharged work in each step.
+    const KernelSpec load = load_batch_kernel(batch, model.elements_after(-1));
+    const KernelSpec forward = forward_train_kernel(model, 0, layers, batch);
+    const KernelSpec judge = loss_gradient_kernel(batch, model.classes);
+    const KernelSpec backward = backward_kernel(model, 0, layers, batch);
+    const KernelSpec gather = copy_kernel(parameters);
+    const KernelSpec update = update_kernel(parameters, node.options().number("momentum") > 0);
 
     if (node.rank() == 0) node.snapshot(0, 0, stage->parameters());
     for (std::int64_t step = 1; step <= last; ++step) {
-      const auto indices = order.batch(step - 1, node.rank());
       Tensor input;
-      node.compute(load_batch_kernel(batch, model.elements_after(-1)), [&] {
+      node.compute(load, [&] {
+        const auto indices = order.batch(step - 1, node.rank());
         input = make_batch(node.data(), node.data().train, indices, model.input_shape);
         for (std::size_t i = 0; i < indices.size(); ++i)
           labels[i] = node.data().train.labels[static_cast<std::size_t>(indices[i])];
       });
       Tensor logits, slope;
       double loss = 0;
-      node.compute(forward_train_kernel(model, 0, layers, batch),
-                   [&] { logits = stage->forward_train(input); });
-      node.compute(loss_gradient_kernel(batch, model.classes),
-                   [&] { loss = node.kernels().loss_gradient(logits, labels, slope); });
-      node.compute(backward_kernel(model, 0, layers, batch),
-                   [&] { stage->backward(slope, false); });
+      node.compute(forward, [&] { logits = stage->forward_train(input); });
+      node.compute(judge, [&] { loss = node.kernels().loss_gradient(logits, labels, slope); });
+      node.compute(backward, [&] { stage->backward(slope, false); });
       // A fresh vector each step: the ring may still be sending from the last one.
-      Tensor sum({parameters + extras});
-      node.compute(copy_kernel(parameters), [&] {
+      Tensor sum;
+      node.compute(gather, [&] {
+        sum = Tensor({parameters + extras});
         const auto gradients = stage->gradients();
         std::copy(gradients.begin(), gradients.end(), sum.data());
       });
@@ -107,7 +112,7 @@ class SgdAllReduce : public Strategy {
                     "; a smaller learning_rate would help");
       const double progress = static_cast<double>(step - 1) / static_cast<double>(last);
       const double factor = rate_factor(decay, progress);
-      node.compute(update_kernel(parameters, node.options().number("momentum") > 0), [&] {
+      node.compute(update, [&] {
         optimizer.step(stage->parameters(),
                        std::span<const float>(sum.data(), static_cast<std::size_t>(parameters)),
                        1.0 / n, factor);
