@@ -122,6 +122,7 @@ GrpcTransport::~GrpcTransport() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
+    stopping_ = true;
     for (auto& [peer, out] : outgoing_) out->context.TryCancel();
   }
   if (endpoint_->listener) ::shutdown(endpoint_->listener.get(), SHUT_RDWR);
@@ -132,6 +133,11 @@ GrpcTransport::~GrpcTransport() {
 }
 
 grpc::CompletionQueue& GrpcTransport::queue() { return *endpoint_->queue; }
+
+void GrpcTransport::begin(const std::function<void()>& operation) {
+  const std::lock_guard lock(mutex_);
+  if (!stopping_) operation();
+}
 
 void GrpcTransport::listen() {
   endpoint_->listener = tcp_socket();
@@ -173,7 +179,8 @@ void GrpcTransport::await_call() {
     if (!ok) return;  // shutting down
     {
       const std::lock_guard lock(mutex_);
-      if (!closing_) await_call();
+      if (stopping_) return;
+      await_call();
       const std::string& method = in->context.method();
       in->peer = method.starts_with(method_prefix)
                      ? std::atoi(method.c_str() + method_prefix.size())
@@ -184,26 +191,27 @@ void GrpcTransport::await_call() {
         return;
       }
       lost_.erase(in->peer);  // a node that was restarted is back
+      in->stream.SendInitialMetadata(&in->on_metadata);
     }
-    in->stream.SendInitialMetadata(&in->on_metadata);
   };
-  in->on_metadata.done = [in](bool ok) {
-    if (ok) in->stream.Read(&in->buffer, &in->on_read);
+  in->on_metadata.done = [this, in](bool ok) {
+    if (ok) begin([in] { in->stream.Read(&in->buffer, &in->on_read); });
   };
   in->on_read.done = [this, in](bool ok) {
     if (!ok) {
       mark_lost(in->peer, "ended its connection");
-      in->stream.Finish(grpc::Status::OK, &in->on_finish);
+      begin([in] { in->stream.Finish(grpc::Status::OK, &in->on_finish); });
       return;
     }
     try {
       Received received = from_wire(in->buffer);
       in->buffer.Clear();
       deliver(in->peer, std::move(received.message));
-      in->stream.Read(&in->buffer, &in->on_read);
+      begin([in] { in->stream.Read(&in->buffer, &in->on_read); });
     } catch (const Error& error) {
       mark_lost(in->peer, error.what());
-      in->stream.Finish(grpc::Status(grpc::StatusCode::DATA_LOSS, error.what()), &in->on_finish);
+      const grpc::Status status(grpc::StatusCode::DATA_LOSS, error.what());
+      begin([&] { in->stream.Finish(status, &in->on_finish); });
     }
   };
   in->on_finish.done = [](bool) {};
@@ -234,14 +242,16 @@ void GrpcTransport::connect(const std::vector<int>& peers) {
         [&](const char* name, int value) { arguments.SetInt(name, value); });
     o->channel = grpc::CreateCustomInsecureChannelFromFd("orrery", socket.release(), arguments);
     o->on_start.done = [this, o](bool ok) {
-      if (ok)
-        o->stream->ReadInitialMetadata(&o->on_metadata);
-      else
-        o->stream->Finish(&o->status, &o->on_finish);
+      begin([&] {
+        if (ok)
+          o->stream->ReadInitialMetadata(&o->on_metadata);
+        else
+          o->stream->Finish(&o->status, &o->on_finish);
+      });
     };
     o->on_metadata.done = [this, o](bool ok) {
       if (!ok) {
-        o->stream->Finish(&o->status, &o->on_finish);
+        begin([o] { o->stream->Finish(&o->status, &o->on_finish); });
         return;
       }
       const std::lock_guard lock(mutex_);
@@ -258,7 +268,7 @@ void GrpcTransport::connect(const std::vector<int>& peers) {
         lost_.emplace(o->peer, "ended its connection");
         o->queue.clear();
         o->queued_bytes = 0;
-        if (!o->done_writing) {
+        if (!o->done_writing && !stopping_) {
           o->done_writing = true;
           o->stream->Finish(&o->status, &o->on_finish);
         }
@@ -266,7 +276,9 @@ void GrpcTransport::connect(const std::vector<int>& peers) {
       write_next(*o);
       changed_.notify_all();
     };
-    o->on_writes_done.done = [o](bool) { o->stream->Finish(&o->status, &o->on_finish); };
+    o->on_writes_done.done = [this, o](bool) {
+      begin([o] { o->stream->Finish(&o->status, &o->on_finish); });
+    };
     o->on_finish.done = [this, o](bool) {
       const std::lock_guard lock(mutex_);
       o->finished = true;
@@ -297,7 +309,7 @@ void GrpcTransport::connect(const std::vector<int>& peers) {
 
 // mutex_ held.
 void GrpcTransport::write_next(Outgoing& out) {
-  if (!out.connected || out.writing || out.done_writing) return;
+  if (stopping_ || !out.connected || out.writing || out.done_writing) return;
   if (!out.queue.empty()) {
     out.writing = true;
     out.stream->Write(out.queue.front(), &out.on_write);

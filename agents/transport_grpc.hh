@@ -10,6 +10,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -60,6 +61,8 @@ class GrpcTransport : public Transport {
   struct Incoming;
   struct Endpoint;
 
+  /// Starts an operation of gRPC's unless the queue is about to end.
+  void begin(const std::function<void()>& operation);
   void deliver(int from, Message message);
   void mark_lost(int peer, const std::string& why);
   void write_next(Outgoing& out);
@@ -74,7 +77,8 @@ class GrpcTransport : public Transport {
   std::condition_variable changed_;
   std::map<Source, std::deque<Message>> inbox_;
   std::map<int, std::string> lost_;  ///< peer → why
-  bool closing_ = false;
+  bool closing_ = false;   ///< nothing more is sent
+  bool stopping_ = false;  ///< no operation may begin
 
   std::unique_ptr<Endpoint> endpoint_;
   std::map<int, std::unique_ptr<Outgoing>> outgoing_;

@@ -58,7 +58,7 @@ TEST_F(RecordStream, AGrowingFileIsFollowed) {
 TEST_F(RecordStream, EveryCutIsReadUpToTheCut) {
   {
     RecordFileWriter writer(path());
-    for (int i = 1; i <= 3; ++i) writer.write(heartbeat(1000000 * i));
+    for (int i = 1; i <= 3; ++i) writer.write(heartbeat(1000000 + i));  // of one size
   }
   const std::string whole = read_file(path());
   for (std::size_t length = 0; length <= whole.size(); ++length) {

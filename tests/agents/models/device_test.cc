@@ -103,6 +103,9 @@ TEST_F(DeviceTest, RunTakesItsTimeAndRunsItsWork) {
   EXPECT_TRUE(ran);
   EXPECT_EQ(handle.begin, at_ms(0));
   EXPECT_EQ(handle.end, at_ms(7));
+  EXPECT_EQ(device.time(), at_ms(7));
+  EXPECT_EQ(clock.now(), at_ms(0));  // nobody has looked yet
+  device.settle();
   EXPECT_EQ(clock.now(), at_ms(7));
   EXPECT_EQ(device.totals().kernels, 1);
   EXPECT_EQ(device.totals().busy, ms(7));
@@ -112,6 +115,7 @@ TEST_F(DeviceTest, RunTakesItsTimeAndRunsItsWork) {
 TEST_F(DeviceTest, SpeedDivides) {
   Device device(clock, cost, 0.25);
   device.run(lasting(10), [] {});
+  device.settle();
   EXPECT_EQ(clock.now(), at_ms(40));
   EXPECT_THROW(Device(clock, cost, 0), std::logic_error);
 }
@@ -145,7 +149,16 @@ TEST_F(DeviceTest, StartOverlapsWithWaitingForSomethingElse) {
   device.wait(handle);
   EXPECT_EQ(clock.now(), at_ms(10));
   clock.sleep_until(at_ms(30));
+  EXPECT_EQ(device.observe(), at_ms(30));
   EXPECT_EQ(device.run(lasting(1), [] {}).begin, at_ms(30));
+}
+
+TEST_F(DeviceTest, ObservingFirstSleepsToTheNodesOwnTime) {
+  Device device(clock, cost, 1);
+  device.run(lasting(5), [] {});
+  device.run(lasting(5), [] {});
+  EXPECT_EQ(device.observe(), at_ms(10));
+  EXPECT_EQ(clock.now(), at_ms(10));
 }
 
 TEST_F(DeviceTest, ChargeOccupiesTheDevice) {

@@ -5,6 +5,7 @@
 #include "base/error.hh"
 #include "base/fd.hh"
 #include "emulator/config/load.hh"
+#include "emulator/plan/run_plan.hh"
 #include "tests/emulator/config/fake_catalog.hh"
 
 namespace orrery::config {
@@ -155,15 +156,16 @@ runs: [{name: r, strategy: sgd_allreduce, stop: {steps: 1}}]
 
 TEST(Experiment, WrittenAndReadAgainItIsTheSame) {
   const std::string configs = std::string(ORRERY_SOURCE_DIR) + "/configs/";
-  for (const std::string& text :
-       {std::string(full), read_file(configs + "quickstart.yaml"), read_file(configs + "ring.yaml"),
-        read_file(configs + "faults.yaml")}) {
-    const Experiment e = parse(text);
-    const std::string written = to_yaml(e, fake_catalog());
-    const Experiment again = parse(written);
+  const auto check = [](const std::string& text, const StrategyCatalog& catalog) {
+    const Experiment e = load_text("test.yaml", text, catalog).experiment;
+    const std::string written = to_yaml(e, catalog);
+    const Experiment again = load_text("test.yaml", written, catalog).experiment;
     EXPECT_EQ(again, e) << written;
-    EXPECT_EQ(to_yaml(again, fake_catalog()), written);
-  }
+    EXPECT_EQ(to_yaml(again, catalog), written);
+  };
+  check(full, fake_catalog());
+  for (const char* name : {"quickstart", "ring", "faults", "minimal"})
+    check(read_file(configs + name + ".yaml"), emulator::strategy_catalog());
 }
 
 TEST(Experiment, AwkwardFiguresSurviveWriting) {

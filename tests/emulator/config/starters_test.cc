@@ -8,6 +8,7 @@
 #include "base/fd.hh"
 #include "emulator/config/device_profiles.hh"
 #include "emulator/config/load.hh"
+#include "emulator/plan/run_plan.hh"
 #include "tests/emulator/config/fake_catalog.hh"
 
 namespace orrery::config {
@@ -19,7 +20,7 @@ TEST(Starters, AreTheFilesOfConfigsAndValid) {
     EXPECT_EQ(each.text, read_file(std::string(ORRERY_SOURCE_DIR) + "/configs/" + name + ".yaml"));
     EXPECT_FALSE(each.description.empty());
     EXPECT_NE(each.description.front(), '#');
-    const Loaded loaded = load_text(name, std::string(each.text), fake_catalog());
+    const Loaded loaded = load_text(name, std::string(each.text), emulator::strategy_catalog());
     EXPECT_EQ(loaded.experiment.name, name);
     EXPECT_TRUE(loaded.warnings.empty());
   }
