@@ -1,9 +1,10 @@
 // Ring all-reduce in the exact engine, against its closed form.
 //
-// T = 2 (n − 1) (α + S / (n B)). B is what one direction of a link gives to payload while the opposite
-// ring's acknowledgements share it: a full frame of 1538 bytes on the wire carries 1448 of payload,
-// and for each two of them the node sends one acknowledgement of 90 bytes (66 + 24 of framing) on the
-// same line. α is the one-way delay and one frame's time more: the switch forwards whole frames.
+// T = 2 (n − 1) (α + S / (n B)). B is what one direction of a link gives to payload: a full frame of
+// 1538 bytes on the wire carries 1448. α is the one-way delay and one frame's time more: the switch
+// forwards whole frames. In long transfers the opposite direction's acknowledgements share the line, one
+// of 90 bytes (66 + 24 of framing) for each two frames; in short ones few of them are sent before all is
+// over. So the form has two values, and what is measured lies between them, within 2 %.
 
 #include <gtest/gtest.h>
 
@@ -29,9 +30,9 @@ Output run(const std::string& command) {
   return output;
 }
 
-double closed_form(int n, double bytes, double delay, double rate) {
+double closed_form(int n, double bytes, double delay, double rate, double acknowledgement) {
   const double frame_time = 1538 * 8 / rate;
-  const double payload_rate = rate / 8 * 1448 / (1538 + 90.0 / 2);
+  const double payload_rate = rate / 8 * 1448 / (1538 + acknowledgement / 2);
   return 2.0 * (n - 1) * (delay + frame_time + bytes / n / payload_rate);
 }
 
@@ -58,12 +59,14 @@ void check_rings(int delay_us) {
   int cases = 0;
   for (std::sregex_iterator it(output.text.begin(), output.text.end(), line), end; it != end; ++it) {
     const std::smatch& m = *it;
-    const double expected = closed_form(std::stoi(m[1]), std::stod(m[2]), std::stod(m[3]) * 1e-9,
-                                        std::stod(m[4]));
+    const auto form = [&](double acknowledgement) {
+      return closed_form(std::stoi(m[1]), std::stod(m[2]), std::stod(m[3]) * 1e-9, std::stod(m[4]),
+                         acknowledgement);
+    };
     for (const int round : {5, 6}) {
       const double measured = std::stod(m[static_cast<std::size_t>(round)]) * 1e-9;
-      EXPECT_GT(measured / expected, 0.98) << m.str();
-      EXPECT_LT(measured / expected,
+      EXPECT_GT(measured / form(0), 0.98) << m.str();
+      EXPECT_LT(measured / form(90),
                 form_holds(std::stoi(m[1]), std::stod(m[2]), std::stod(m[3]) * 1e-9) ? 1.02 : 1.5)
           << m.str();
     }
