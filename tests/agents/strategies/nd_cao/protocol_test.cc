@@ -481,6 +481,7 @@ TEST(NdCaoProtocol, NeverWaitsForEver) {
     for (const char* name : {"in_flight", "staleness", "set_every", "blocks_per_node"}) {
       shape += std::string(", ") + name + " " + std::to_string(toy.spec.options.integer(name));
     }
+    if (getenv("SHAPES")) fprintf(stderr, "%s %d\n", shape.c_str(), nodes);
     SCOPED_TRACE(shape + ", mode " + toy.spec.options.text("mode"));
     SimResult result;
     ASSERT_NO_THROW(result = toy.run());
