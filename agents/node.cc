@@ -160,8 +160,13 @@ std::string Node::waiting_for() const {
   return text;
 }
 
-void Node::close() {
+void Node::settle() {
   const Inside inside(*this);
+  parts_.device.settle();
+}
+
+// What happened since settle() was waiting for peers to end, not the strategy's work.
+void Node::close() {
   for (const auto& [to, traffic] : parts_.transport.sent()) {
     wire::Record record;
     wire::Traffic* entry = record.mutable_traffic();

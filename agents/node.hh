@@ -93,7 +93,7 @@ class Node {
   /// What it is waiting for now, in words, for the watchdog: "activation 17 from board0".
   std::string waiting_for() const;
   /// Sleeps until the node's own time: before its connections are closed.
-  void settle() { parts_.device.settle(); }
+  void settle();
   /// Writes totals and traffic to the records: once, at the end.
   void close();
 
