@@ -1,5 +1,5 @@
-// One thread an agent waits for everything that gRPC does. More would only hand events to each other:
-// gRPC lets one thread poll and wakes the others through locks.
+// One thread an agent waits for everything that gRPC does. More would only hand events to each
+// other: gRPC lets one thread poll and wakes the others through locks.
 #pragma once
 
 #include <functional>

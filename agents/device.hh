@@ -39,8 +39,8 @@ struct RooflineCost : CostModel {
 
 /// Times measured on a host by `orrery profile`: kernel → median. A kernel that was not profiled is
 /// interpolated between the counts of the same operation on the same layers that were (on a line
-/// through the nearest two outside them; proportionally where there is only one); failing those it is
-/// scaled from the nearest kernel of the same operation by its flops, or bytes. Each such use is
+/// through the nearest two outside them; proportionally where there is only one); failing those it
+/// is scaled from the nearest kernel of the same operation by its flops, or bytes. Each such use is
 /// counted.
 class ProfileCost : public CostModel {
  public:
@@ -74,8 +74,8 @@ class SpeedSchedule {
   /// Steps in ascending order of time; before the first the factor is 1. Throws std::logic_error.
   explicit SpeedSchedule(std::vector<Step> steps);
   /// When work that takes `work` at factor 1 ends if begun at `begin`: the exact integral, to the
-  /// nearest nanosecond. Work of no duration waits, too, until the factor is above 0. If the schedule
-  /// stays 0 for ever: the last representable instant.
+  /// nearest nanosecond. Work of no duration waits, too, until the factor is above 0. If the
+  /// schedule stays 0 for ever: the last representable instant.
   Instant finish(Instant begin, Duration work) const;
 
  private:
@@ -89,7 +89,7 @@ class Device {
     Instant end;
   };
   struct Totals {
-    Duration busy;          ///< emulated
+    Duration busy;  ///< emulated
     std::int64_t kernels = 0;
     std::uint64_t charged_cycles = 0;  ///< host time-stamp counter inside kernels
   };
@@ -97,11 +97,11 @@ class Device {
   Device(Clock& clock, std::shared_ptr<const CostModel> cost, double speed,
          SpeedSchedule schedule = {});
 
-  /// Runs `work` for real now; in emulated time it begins when the device is free and lasts as long as
-  /// the cost model says. Returns without waiting, so that messages overlap.
+  /// Runs `work` for real now; in emulated time it begins when the device is free and lasts as long
+  /// as the cost model says. Returns without waiting, so that messages overlap.
   Handle start(const KernelSpec& kernel, const std::function<void()>& work);
-  /// Occupies the device without a computation of ours to run (e.g. a message's serialisation, which
-  /// the transport itself has done or will do).
+  /// Occupies the device without a computation of ours to run (e.g. a message's serialisation,
+  /// which the transport itself has done or will do).
   Handle charge(const KernelSpec& kernel) { return start(kernel, nullptr); }
   /// Sleeps until the kernel's end.
   void wait(const Handle& handle);
@@ -126,9 +126,9 @@ class Device {
   std::shared_ptr<const CostModel> cost_;
   double speed_;
   SpeedSchedule schedule_;
-  Instant time_{};     ///< the node's own
-  Instant slept_to_{}; ///< the clock has reached this for sure
-  Instant free_at_{};  ///< the device's
+  Instant time_{};      ///< the node's own
+  Instant slept_to_{};  ///< the clock has reached this for sure
+  Instant free_at_{};   ///< the device's
   Totals totals_;
 };
 

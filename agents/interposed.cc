@@ -1,5 +1,5 @@
-// Replaces two functions that libraries call, in our programs: a definition in the program itself is
-// the one that every shared library uses.
+// Replaces two functions that libraries call, in our programs: a definition in the program itself
+// is the one that every shared library uses.
 
 #include <absl/time/clock.h>
 #include <sys/socket.h>
@@ -10,10 +10,10 @@
 #include <cstring>
 #include <ctime>
 
-// Abseil's clock (and so gRPC's timers) estimates the time from the processor's time-stamp counter and
-// asks the system only now and then. In the time-travel kernel the counter goes on with the host's
-// time: how often the system is asked, and what is believed in between, would differ from run to
-// run.
+// Abseil's clock (and so gRPC's timers) estimates the time from the processor's time-stamp counter
+// and asks the system only now and then. In the time-travel kernel the counter goes on with the
+// host's time: how often the system is asked, and what is believed in between, would differ from
+// run to run.
 namespace absl {
 ABSL_NAMESPACE_BEGIN
 
@@ -26,11 +26,12 @@ std::int64_t GetCurrentTimeNanos() {
 ABSL_NAMESPACE_END
 }  // namespace absl
 
-// gRPC asks to be woken once the rest of a message has arrived, but 16 KiB early, so that it can begin
-// to read while the last packets come. Where a wake-up takes no time that gains nothing, and each of
-// those packets wakes it once more: dear in a guest, where a system call costs the host two switches of
-// context. So we ask for the whole rest.
-extern "C" int setsockopt(int fd, int level, int name, const void* value, socklen_t length) noexcept {
+// gRPC asks to be woken once the rest of a message has arrived, but 16 KiB early, so that it can
+// begin to read while the last packets come. Where a wake-up takes no time that gains nothing, and
+// each of those packets wakes it once more: dear in a guest, where a system call costs the host two
+// switches of context. So we ask for the whole rest.
+extern "C" int setsockopt(int fd, int level, int name, const void* value,
+                          socklen_t length) noexcept {
   constexpr int early = 16 * 1024;
   int low_water = 0;
   if (level == SOL_SOCKET && name == SO_RCVLOWAT && length == sizeof low_water) {

@@ -1,5 +1,5 @@
-// What is charged: a kernel is anything that a real node would compute. Its specification is a small
-// value with a canonical text, under which a profile keeps its measured time.
+// What is charged: a kernel is anything that a real node would compute. Its specification is a
+// small value with a canonical text, under which a profile keeps its measured time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ enum class KernelOp {
   update,         ///< an optimiser's step over `count` parameters
   reduce,         ///< y += x over `count` floats
   copy,           ///< `count` floats
-  estimator_fit,  ///< ND-CAO: features and ridge fit, `count` = T window entries, `extra` = M monomials
+  estimator_fit,  ///< ND-CAO: features and ridge fit, `count` = T window entries, `extra` = M
+                  ///< monomials
   candidates,     ///< ND-CAO: `count` = N candidates scored on `extra` = M monomials
   fill,           ///< ND-CAO: one random candidate over `count` parameters
   message,        ///< (de)serialise one message of `count` bytes

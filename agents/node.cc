@@ -139,14 +139,14 @@ void Node::snapshot(std::int64_t step, std::int64_t offset, std::span<const floa
   const Inside inside(*this);
   wire::Record record;
   wire::Snapshot* snapshot = record.mutable_snapshot();
-  // No clock is read: a snapshot must cost no emulated time, not even 256 ns. The time is that of the
-  // step's own row.
+  // No clock is read: a snapshot must cost no emulated time, not even 256 ns. The time is that of
+  // the step's own row.
   snapshot->set_t(-1);
   snapshot->set_node(rank());
   snapshot->set_step(step);
   snapshot->set_offset(offset);
-  snapshot->set_values(std::string(reinterpret_cast<const char*>(values.data()),
-                                   values.size() * sizeof(float)));
+  snapshot->set_values(
+      std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
   parts_.records.write(record);
 }
 

@@ -43,12 +43,16 @@ class Node {
 
   int rank() const { return parts_.transport.rank(); }
   int size() const { return parts_.transport.size(); }
-  const std::string& name(int peer) const { return parts_.cluster.nodes.at(static_cast<std::size_t>(peer)).name; }
+  const std::string& name(int peer) const {
+    return parts_.cluster.nodes.at(static_cast<std::size_t>(peer)).name;
+  }
   const ClusterView& cluster() const { return parts_.cluster; }
   const WorkloadView& workload() const { return parts_.workload; }
   const ModelSpec& model() const { return parts_.workload.model; }
   const Placement& placement() const { return parts_.placement; }
-  const NodePlacement& own() const { return parts_.placement.nodes.at(static_cast<std::size_t>(rank())); }
+  const NodePlacement& own() const {
+    return parts_.placement.nodes.at(static_cast<std::size_t>(rank()));
+  }
   const Options& options() const { return parts_.options; }
   const StopRule& stop() const { return parts_.stop; }
   std::uint64_t seed() const { return parts_.seed; }
@@ -86,8 +90,8 @@ class Node {
   /// Whether parameters are to be written after `step`: every evaluate_every steps. Strategies also
   /// write one at step 0 and one at the end.
   bool evaluation_due(std::int64_t step) const;
-  /// Writes parameters for out-of-band evaluation; costs no emulated time. `offset` counts floats in
-  /// the model's flat vector. All parts of one step must make a whole model.
+  /// Writes parameters for out-of-band evaluation; costs no emulated time. `offset` counts floats
+  /// in the model's flat vector. All parts of one step must make a whole model.
   void snapshot(std::int64_t step, std::int64_t offset, std::span<const float> values);
 
   /// What it is waiting for now, in words, for the watchdog: "activation 17 from board0".

@@ -14,8 +14,8 @@ json options_to_json(const Options& options) {
   return object;
 }
 
-// A double that happens to be whole must not come back as an integer: the strategy's declaration says
-// which it is.
+// A double that happens to be whole must not come back as an integer: the strategy's declaration
+// says which it is.
 Options options_from_json(const json& object, const StrategyInfo& info) {
   Options options(info.options);
   for (const auto& [name, value] : object.items()) {
@@ -32,8 +32,12 @@ Options options_from_json(const json& object, const StrategyInfo& info) {
 }
 
 json kernel_to_json(const KernelSpec& k) {
-  return {{"op", static_cast<int>(k.op)}, {"count", k.count}, {"extra", k.extra},
-          {"first", k.first},             {"last", k.last},   {"flops", k.flops},
+  return {{"op", static_cast<int>(k.op)},
+          {"count", k.count},
+          {"extra", k.extra},
+          {"first", k.first},
+          {"last", k.last},
+          {"flops", k.flops},
           {"bytes", k.bytes}};
 }
 
@@ -96,22 +100,23 @@ NodeSpec node_from_json(const json& j) {
   node.roofline.kernel_overhead.ns = roofline.at("kernel_overhead_ns");
   node.roofline.message_overhead.ns = roofline.at("message_overhead_ns");
   for (const json& step : j.at("schedule"))
-    node.schedule.push_back({Instant{step.at("from_ns").get<std::int64_t>()},
-                             step.at("factor").get<double>()});
+    node.schedule.push_back(
+        {Instant{step.at("from_ns").get<std::int64_t>()}, step.at("factor").get<double>()});
   node.socket_buffers = j.at("socket_buffers").get<std::vector<std::int64_t>>();
   return node;
 }
 
 json workload_to_json(const WorkloadSpec& w) {
-  return {{"model",
-           {{"kind", w.model.kind}, {"widths", w.model.widths}, {"activation", w.model.activation}}},
-          {"dataset", w.dataset},
-          {"folder", w.folder},
-          {"pool", w.pool},
-          {"edge", w.edge},
-          {"objective_images", w.objective_images},
-          {"train_images", w.train_images},
-          {"test_images", w.test_images}};
+  return {
+      {"model",
+       {{"kind", w.model.kind}, {"widths", w.model.widths}, {"activation", w.model.activation}}},
+      {"dataset", w.dataset},
+      {"folder", w.folder},
+      {"pool", w.pool},
+      {"edge", w.edge},
+      {"objective_images", w.objective_images},
+      {"train_images", w.train_images},
+      {"test_images", w.test_images}};
 }
 
 WorkloadSpec workload_from_json(const json& j) {
@@ -134,8 +139,7 @@ WorkloadSpec workload_from_json(const json& j) {
 
 ModelSpec make_model(const ModelChoice& choice, std::int64_t edge) {
   if (choice.kind == "mlp")
-    return make_mlp(choice.widths,
-                    choice.activation == "relu" ? LayerKind::relu : LayerKind::tanh);
+    return make_mlp(choice.widths, choice.activation == "relu" ? LayerKind::relu : LayerKind::tanh);
   if (choice.kind == "lenet5") return make_lenet5(edge);
   throw ValueError("'" + choice.kind + "' is not a model; write mlp or lenet5");
 }

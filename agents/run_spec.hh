@@ -15,9 +15,9 @@ namespace orrery {
 
 /// Which model; the layers follow from it.
 struct ModelChoice {
-  std::string kind = "mlp";            ///< "mlp" or "lenet5"
-  std::vector<std::int64_t> widths;    ///< of an mlp
-  std::string activation = "tanh";     ///< "tanh" or "relu"
+  std::string kind = "mlp";          ///< "mlp" or "lenet5"
+  std::vector<std::int64_t> widths;  ///< of an mlp
+  std::string activation = "tanh";   ///< "tanh" or "relu"
 };
 /// `edge`: height and width of an image, for convolutional models. Throws ValueError.
 ModelSpec make_model(const ModelChoice& choice, std::int64_t edge);

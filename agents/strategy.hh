@@ -1,6 +1,6 @@
-// A strategy is a training algorithm in two phases: a pure plan() from which check, `orrery plan` and
-// predictors work, and a blocking run() on each node. It never makes a thread, takes a lock, sleeps or
-// reads a clock: its Node does, and so it runs in every engine.
+// A strategy is a training algorithm in two phases: a pure plan() from which check, `orrery plan`
+// and predictors work, and a blocking run() on each node. It never makes a thread, takes a lock,
+// sleeps or reads a clock: its Node does, and so it runs in every engine.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,8 @@ struct ClusterView {
     double speed = 1;  ///< relative
   };
   std::vector<NodeView> nodes;  ///< by rank
-  /// For staged strategies: how many parametric layers each rank holds; empty: the strategy balances.
+  /// For staged strategies: how many parametric layers each rank holds; empty: the strategy
+  /// balances.
   std::vector<int> stage_layers = {};
   int size() const { return static_cast<int>(nodes.size()); }
   /// −1 if there is none.
@@ -91,8 +92,8 @@ struct StrategyInfo {
   std::vector<OptionSpec> options;
   std::vector<std::string> stops;  ///< which stop rules it knows: "evaluations", "steps", …
   std::function<std::unique_ptr<Strategy>()> make;
-  bool staged = false;                 ///< the model is cut into stages, one a node
-  bool counts_evaluations = false;     ///< progress is counted in evaluations, else in steps
+  bool staged = false;              ///< the model is cut into stages, one a node
+  bool counts_evaluations = false;  ///< progress is counted in evaluations, else in steps
   std::vector<std::string> node_options = {};  ///< text options that name a node
 };
 

@@ -65,13 +65,13 @@ class Transport {
   virtual void send(int peer, Message message) = 0;
   /// Takes a message that has arrived, or nothing.
   virtual std::optional<Message> try_recv(Source source) = 0;
-  /// Waits until one of `sources` has a message, or until `deadline`. Returns the index of the first
-  /// source in the given order that has one, or −1 at the deadline. Throws PeerLost if a source
-  /// without a message belongs to a lost peer.
+  /// Waits until one of `sources` has a message, or until `deadline`. Returns the index of the
+  /// first source in the given order that has one, or −1 at the deadline. Throws PeerLost if a
+  /// source without a message belongs to a lost peer.
   virtual int wait_any(std::span<const Source> sources, std::optional<Instant> deadline) = 0;
 
-  /// After a PeerLost: waits on the peer do not throw for that loss again, so a peer that comes back
-  /// can be waited for.
+  /// After a PeerLost: waits on the peer do not throw for that loss again, so a peer that comes
+  /// back can be waited for.
   virtual void forgive(int peer) { static_cast<void>(peer); }
   /// Makes the connection to a peer that came back anew. Throws PeerLost.
   virtual void reconnect(int peer) { static_cast<void>(peer); }

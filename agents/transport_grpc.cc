@@ -146,7 +146,8 @@ void GrpcTransport::listen() {
   check_system(::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), "set SO_REUSEADDR");
   std::int64_t largest = 0;
   for (const std::int64_t buffer : options_.socket_buffers) largest = std::max(largest, buffer);
-  // Accepted sockets inherit buffers, and the window scale is fixed at the handshake: before listen.
+  // Accepted sockets inherit buffers, and the window scale is fixed at the handshake: before
+  // listen.
   tune(fd, largest);
   const std::string& address = options_.addresses.at(static_cast<std::size_t>(options_.rank));
   const sockaddr_in own = address_of(address, options_.port);
@@ -162,8 +163,8 @@ void GrpcTransport::listen() {
 
 void GrpcTransport::accept_loop() {
   for (;;) {
-    const int fd = ::accept4(endpoint_->listener.get(), nullptr, nullptr,
-                             SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int fd =
+        ::accept4(endpoint_->listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (fd < 0) return;  // the listener was shut down
     tune(fd, 0);
@@ -182,9 +183,8 @@ void GrpcTransport::await_call() {
       if (stopping_) return;
       await_call();
       const std::string& method = in->context.method();
-      in->peer = method.starts_with(method_prefix)
-                     ? std::atoi(method.c_str() + method_prefix.size())
-                     : -1;
+      in->peer =
+          method.starts_with(method_prefix) ? std::atoi(method.c_str() + method_prefix.size()) : -1;
       if (in->peer < 0 || in->peer >= size()) {
         in->stream.Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "not a peer"),
                           &in->on_finish);
@@ -238,8 +238,7 @@ void GrpcTransport::connect(const std::vector<int>& peers) {
     Outgoing* o = out.get();
     o->peer = peer;
     grpc::ChannelArguments arguments;
-    set_channel_arguments(
-        [&](const char* name, int value) { arguments.SetInt(name, value); });
+    set_channel_arguments([&](const char* name, int value) { arguments.SetInt(name, value); });
     o->channel = grpc::CreateCustomInsecureChannelFromFd("orrery", socket.release(), arguments);
     o->on_start.done = [this, o](bool ok) {
       begin([&] {
@@ -302,8 +301,8 @@ void GrpcTransport::connect(const std::vector<int>& peers) {
     Outgoing& out = *outgoing_.at(peer);
     changed_.wait(lock, [&] { return out.connected || out.finished; });
     if (!out.connected)
-      throw PeerLost(peer, "node " + std::to_string(peer) +
-                               " did not answer: " + out.status.error_message());
+      throw PeerLost(
+          peer, "node " + std::to_string(peer) + " did not answer: " + out.status.error_message());
   }
 }
 
@@ -373,8 +372,7 @@ int GrpcTransport::wait_any(std::span<const Source> sources, std::optional<Insta
     }
     for (const Source& source : sources)
       if (const auto gone = lost_.find(source.peer); gone != lost_.end())
-        throw PeerLost(source.peer,
-                       "node " + std::to_string(source.peer) + " " + gone->second);
+        throw PeerLost(source.peer, "node " + std::to_string(source.peer) + " " + gone->second);
     if (!deadline) {
       changed_.wait(lock);
       continue;

@@ -2,8 +2,8 @@
 //
 // One TCP connection an ordered pair (from → to), made by the sender and handed to gRPC as a
 // descriptor, so that its buffers, congestion control and source address are ours and nothing of it
-// leaves by another interface. On it, one stream of raw byte buffers: no tensor is copied on the way
-// out; on the way in each is copied once, out of gRPC's slices.
+// leaves by another interface. On it, one stream of raw byte buffers: no tensor is copied on the
+// way out; on the way in each is copied once, out of gRPC's slices.
 #pragma once
 
 #include <grpcpp/completion_queue.h>
@@ -77,8 +77,8 @@ class GrpcTransport : public Transport {
   std::condition_variable changed_;
   std::map<Source, std::deque<Message>> inbox_;
   std::map<int, std::string> lost_;  ///< peer → why
-  bool closing_ = false;   ///< nothing more is sent
-  bool stopping_ = false;  ///< no operation may begin
+  bool closing_ = false;             ///< nothing more is sent
+  bool stopping_ = false;            ///< no operation may begin
 
   std::unique_ptr<Endpoint> endpoint_;
   std::map<int, std::unique_ptr<Outgoing>> outgoing_;

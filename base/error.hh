@@ -10,8 +10,8 @@ namespace orrery {
 enum class ExitCode : int {
   ok = 0,
   run_failed = 1,
-  usage = 2,            ///< the command line or a file is wrong
-  machine_lacks = 3,    ///< the machine lacks something (memory, ptrace, a package)
+  usage = 2,          ///< the command line or a file is wrong
+  machine_lacks = 3,  ///< the machine lacks something (memory, ptrace, a package)
   interrupted = 130,
 };
 

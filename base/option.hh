@@ -11,7 +11,17 @@
 
 namespace orrery {
 
-enum class OptionKind { boolean, integer, number, text, choice, duration, bytes, bit_rate, probability };
+enum class OptionKind {
+  boolean,
+  integer,
+  number,
+  text,
+  choice,
+  duration,
+  bytes,
+  bit_rate,
+  probability
+};
 
 /// Values are kept in plain types; quantities in the unit of their value type
 /// (ns, bytes, bits a second, fraction).
@@ -20,11 +30,11 @@ using OptionValue = std::variant<bool, std::int64_t, double, std::string>;
 struct OptionSpec {
   std::string name;
   OptionKind kind = OptionKind::number;
-  OptionValue fallback;                    ///< the default
-  std::string help;                        ///< one line, unit and source included
-  std::optional<double> minimum = {};      ///< inclusive
-  std::optional<double> maximum = {};      ///< inclusive
-  std::vector<std::string> choices = {};   ///< for OptionKind::choice
+  OptionValue fallback;                   ///< the default
+  std::string help;                       ///< one line, unit and source included
+  std::optional<double> minimum = {};     ///< inclusive
+  std::optional<double> maximum = {};     ///< inclusive
+  std::vector<std::string> choices = {};  ///< for OptionKind::choice
 };
 
 /// A complete set of values: each declared option is present (its default if the file is silent).

@@ -1,7 +1,8 @@
 // Counter-based random numbers: a draw is a pure function of (key, counter), so a result depends on
 // no thread, node, order or engine.
 //
-// Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011: Philox4x32-10.
+// Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011:
+// Philox4x32-10.
 #pragma once
 
 #include <array>

@@ -17,13 +17,8 @@ struct Unit {
   double factor;  // to the value type's own unit
 };
 
-constexpr std::array<Unit, 7> duration_units{{{"ns", 1},
-                                              {"us", 1e3},
-                                              {"µs", 1e3},
-                                              {"ms", 1e6},
-                                              {"s", 1e9},
-                                              {"min", 60e9},
-                                              {"h", 3600e9}}};
+constexpr std::array<Unit, 7> duration_units{
+    {{"ns", 1}, {"us", 1e3}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}}};
 constexpr std::array<Unit, 8> rate_units{{{"bit/s", 1},
                                           {"kbit/s", 1e3},
                                           {"Mbit/s", 1e6},
@@ -100,8 +95,8 @@ std::string format(std::int64_t count, std::span<const Unit> units_ascending) {
     const auto unit = static_cast<std::int64_t>(units_ascending[i].factor);
     const std::int64_t rest = std::abs(count) % unit;
     if (std::abs(count) < unit || rest % (unit / std::gcd(unit, std::int64_t{1000})) != 0) continue;
-    const std::int64_t thousandths =
-        rest / (unit / std::gcd(unit, std::int64_t{1000})) * (1000 / std::gcd(unit, std::int64_t{1000}));
+    const std::int64_t thousandths = rest / (unit / std::gcd(unit, std::int64_t{1000})) *
+                                     (1000 / std::gcd(unit, std::int64_t{1000}));
     std::string text = std::to_string(count / unit);
     if (thousandths != 0) {
       std::string decimals = std::to_string(1000 + thousandths).substr(1);
@@ -152,8 +147,9 @@ Probability parse_probability(std::string_view text) {
   if (number.unit == "%")
     number.value /= 100;
   else if (!number.unit.empty())
-    throw ValueError(quoted(text) + " is not a probability; write a percentage or a fraction, as in "
-                                    "0.1% or 0.001");
+    throw ValueError(quoted(text) +
+                     " is not a probability; write a percentage or a fraction, as in "
+                     "0.1% or 0.001");
   if (number.value < 0 || number.value > 1)
     throw ValueError(quoted(text) + " is outside 0% to 100%; write e.g. 0.1%");
   return {number.value};

@@ -70,9 +70,9 @@ struct Probability {
 
 /// The text forms of the experiment file. A number without a unit, an unknown unit and an ambiguous
 /// one (`mbps`) throw ValueError, whose text says what would be right.
-Duration parse_duration(std::string_view text);        ///< `20ms`, `1.5s`, `250us`, `10ns`, `2min`, `1h`
-BitRate parse_bit_rate(std::string_view text);         ///< `100Mbit/s`, `12.5MB/s`, `1Gbit/s`
-Bytes parse_bytes(std::string_view text);              ///< `256KiB`, `1GiB`, `1500B`, `10MB` (decimal)
+Duration parse_duration(std::string_view text);  ///< `20ms`, `1.5s`, `250us`, `10ns`, `2min`, `1h`
+BitRate parse_bit_rate(std::string_view text);   ///< `100Mbit/s`, `12.5MB/s`, `1Gbit/s`
+Bytes parse_bytes(std::string_view text);        ///< `256KiB`, `1GiB`, `1500B`, `10MB` (decimal)
 Probability parse_probability(std::string_view text);  ///< `0.1%`, `0.001`
 
 /// Shortest exact text that parses back to the same value.

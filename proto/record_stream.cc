@@ -42,8 +42,8 @@ RecordFileWriter::~RecordFileWriter() {
 void RecordFileWriter::write(const wire::Record& record) {
   std::array<std::uint8_t, 10> length{};
   const std::string body = record.SerializeAsString();
-  const std::uint8_t* end = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(
-      body.size(), length.data());
+  const std::uint8_t* end =
+      google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(body.size(), length.data());
   buffer_.append(reinterpret_cast<const char*>(length.data()),
                  static_cast<std::size_t>(end - length.data()));
   buffer_ += body;
@@ -67,8 +67,7 @@ std::size_t RecordFileReader::poll(const std::function<void(const wire::Record&)
   std::size_t count = 0;
   std::array<char, 1 << 16> buffer{};
   for (;;) {
-    const ssize_t n = ::pread(fd_.get(), buffer.data(), buffer.size(),
-                              static_cast<off_t>(offset_));
+    const ssize_t n = ::pread(fd_.get(), buffer.data(), buffer.size(), static_cast<off_t>(offset_));
     if (n < 0) throw_errno("read " + path_);
     if (n == 0) break;
     offset_ += static_cast<std::uint64_t>(n);

@@ -13,7 +13,8 @@ namespace {
 constexpr std::uint32_t image_magic = 0x803;
 
 std::uint32_t big_endian(const std::array<unsigned char, 16>& bytes, std::size_t at) {
-  return static_cast<std::uint32_t>(bytes[at]) << 24 | static_cast<std::uint32_t>(bytes[at + 1]) << 16 |
+  return static_cast<std::uint32_t>(bytes[at]) << 24 |
+         static_cast<std::uint32_t>(bytes[at + 1]) << 16 |
          static_cast<std::uint32_t>(bytes[at + 2]) << 8 | bytes[at + 3];
 }
 
@@ -31,7 +32,8 @@ Header read_header(const std::string& path) {
   std::array<unsigned char, 16> bytes{};
   if (::gzread(file.get(), bytes.data(), bytes.size()) != static_cast<int>(bytes.size()) ||
       big_endian(bytes, 0) != image_magic)
-    throw Error(path + " is not a gzip IDX file of images; its first four bytes must be 00 00 08 03");
+    throw Error(path +
+                " is not a gzip IDX file of images; its first four bytes must be 00 00 08 03");
   if (big_endian(bytes, 8) != big_endian(bytes, 12))
     throw Error(path + " holds images that are not square; only square ones are supported");
   return {big_endian(bytes, 4), big_endian(bytes, 8)};

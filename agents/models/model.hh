@@ -14,10 +14,10 @@ enum class LayerKind { linear, conv2d, tanh, relu, max_pool2d, flatten };
 struct LayerSpec {
   std::string name;  ///< unique in its model, e.g. "linear1"
   LayerKind kind = LayerKind::linear;
-  std::int64_t in = 0;      ///< features (linear) or channels (conv2d)
-  std::int64_t out = 0;     ///< features or channels
-  std::int64_t kernel = 0;  ///< edge of the window (conv2d, max_pool2d), stride 1 or = kernel
-  std::int64_t padding = 0; ///< conv2d, each side
+  std::int64_t in = 0;       ///< features (linear) or channels (conv2d)
+  std::int64_t out = 0;      ///< features or channels
+  std::int64_t kernel = 0;   ///< edge of the window (conv2d, max_pool2d), stride 1 or = kernel
+  std::int64_t padding = 0;  ///< conv2d, each side
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 

@@ -17,7 +17,7 @@ struct Assembled {
 };
 
 struct Collected {
-  std::map<std::int64_t, Assembled> models;   // by step
+  std::map<std::int64_t, Assembled> models;    // by step
   std::map<std::int64_t, std::int64_t> times;  // of a step's last row
 };
 
@@ -64,7 +64,8 @@ int evaluate_snapshots(const RunSpec& spec, const Dataset& data, Kernels& kernel
     double loss = 0;
     for (std::int64_t first = 0; first < spec.workload.test_images; first += batch) {
       const std::int64_t n = std::min(batch, spec.workload.test_images - first);
-      const Tensor logits = stage->forward(make_batch(data, data.test, first, n, model.input_shape));
+      const Tensor logits =
+          stage->forward(make_batch(data, data.test, first, n, model.input_shape));
       const std::span<const std::uint8_t> labels =
           std::span(data.test.labels)
               .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n));

@@ -3,7 +3,8 @@
 //   orrery-agent zygote SPEC --control SOCKET --records DIR --fd N   agents of a run
 //   orrery-agent evaluate SPEC --records DIR                         accuracy of a run's snapshots
 //   orrery-agent profile SPEC --folder DIR                           times of a run's kernels, here
-//   orrery-agent gemm                                                FLOP/s of a matrix product, here
+//   orrery-agent gemm                                                FLOP/s of a matrix product,
+//   here
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -53,9 +54,9 @@ int zygote(const std::string& spec_path, const std::string& control, const std::
   const auto kernels = make_torch_kernels();
   warm_up(spec, data, *kernels);
   const AgentSetup setup{spec, data, *kernels, control, records};
-  return Zygote(FileDescriptor(fd), [&](int rank, int incarnation) {
-           return run_agent(setup, rank, incarnation);
-         }).serve();
+  return Zygote(FileDescriptor(fd),
+                [&](int rank, int incarnation) { return run_agent(setup, rank, incarnation); })
+      .serve();
 }
 
 int evaluate(const std::string& spec_path, const std::string& records) {
@@ -66,15 +67,15 @@ int evaluate(const std::string& spec_path, const std::string& records) {
   return 0;
 }
 
-// Measures the kernels of a run unless `folder` holds them for this model, library and CPU, and prints
-// the profile's path.
+// Measures the kernels of a run unless `folder` holds them for this model, library and CPU, and
+// prints the profile's path.
 int profile(const std::string& spec_path, const std::string& folder, double budget, bool again) {
   const RunSpec spec = read_spec(spec_path);
   const WorkloadView workload = spec.workload.view();
-  const Placement placement = find_strategy(spec.strategy)
-                                  ->make()
-                                  ->plan(spec.cluster(), workload, spec.options, spec.stop,
-                                         spec.seed);
+  const Placement placement =
+      find_strategy(spec.strategy)
+          ->make()
+          ->plan(spec.cluster(), workload, spec.options, spec.stop, spec.seed);
   std::vector<KernelSpec> kernels;
   for (const NodePlacement& node : placement.nodes)
     for (const KernelSpec& kernel : node.kernels)
@@ -82,8 +83,7 @@ int profile(const std::string& spec_path, const std::string& folder, double budg
         kernels.push_back(kernel);
   std::filesystem::create_directories(folder);
   const std::string path =
-      folder + "/" +
-      profile_file_name(workload.model, kernels, library_version(), cpu_name());
+      folder + "/" + profile_file_name(workload.model, kernels, library_version(), cpu_name());
   if (again || !std::filesystem::exists(path))
     write_file(path, to_json(measure(workload.model, kernels, Duration::seconds(budget))));
   std::cout << path << "\n";
@@ -107,7 +107,8 @@ int main(int argc, char** argv) {
   CLI::App* evaluate_command = app.add_subcommand("evaluate", "accuracy of a run's snapshots");
   evaluate_command->add_option("spec", spec)->required();
   evaluate_command->add_option("--records", records)->required();
-  CLI::App* profile_command = app.add_subcommand("profile", "times of a run's kernels on this host");
+  CLI::App* profile_command =
+      app.add_subcommand("profile", "times of a run's kernels on this host");
   profile_command->add_option("spec", spec)->required();
   profile_command->add_option("--folder", folder, "where profiles are kept")->required();
   profile_command->add_option("--budget", budget, "seconds of host time");

@@ -33,7 +33,8 @@ void send_message(int socket, const ZygoteMessage& message, int descriptor) {
     rights->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
   }
-  if (::sendmsg(socket, &header, MSG_NOSIGNAL) < 0) throw_errno("talk to the agents' parent process");
+  if (::sendmsg(socket, &header, MSG_NOSIGNAL) < 0)
+    throw_errno("talk to the agents' parent process");
 }
 
 bool receive_message(int socket, ZygoteMessage& message, FileDescriptor* descriptor) {
@@ -84,8 +85,8 @@ void Zygote::spawn(const ZygoteMessage& message, const FileDescriptor& network) 
     ::_exit(status);
   }
   children_[child] = message.rank;
-  send_message(socket_.get(), {ZygoteMessage::Kind::spawned, message.rank, child, 0,
-                               message.incarnation});
+  send_message(socket_.get(),
+               {ZygoteMessage::Kind::spawned, message.rank, child, 0, message.incarnation});
 }
 
 void Zygote::reap() {

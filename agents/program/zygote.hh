@@ -1,5 +1,6 @@
-// The process from which agents are forked: it has loaded every library and the data set, and started
-// no thread. A forked agent shares all of that memory and is ready in a fraction of the time.
+// The process from which agents are forked: it has loaded every library and the data set, and
+// started no thread. A forked agent shares all of that memory and is ready in a fraction of the
+// time.
 #pragma once
 
 #include <sys/types.h>
@@ -12,14 +13,14 @@
 namespace orrery {
 
 /// What the controller and the zygote tell each other, one datagram a message, over a SEQPACKET
-/// socket. A Spawn carries a descriptor of the network namespace that the agent is to enter; without
-/// one it stays where the zygote is.
+/// socket. A Spawn carries a descriptor of the network namespace that the agent is to enter;
+/// without one it stays where the zygote is.
 struct ZygoteMessage {
   enum class Kind : int { spawn = 1, spawned = 2, exited = 3, ready = 4 };
   Kind kind = Kind::spawn;
   int rank = 0;
-  int pid = 0;     ///< spawned, exited
-  int status = 0;  ///< exited: as waitpid() gives it
+  int pid = 0;          ///< spawned, exited
+  int status = 0;       ///< exited: as waitpid() gives it
   int incarnation = 0;  ///< spawn: 0 at first, then counts restarts
 };
 

@@ -1,8 +1,8 @@
-// Asynchronous parameter server: one node holds the parameters; each other computes gradients at its
-// own pace and gets the newest parameters in return for each.
+// Asynchronous parameter server: one node holds the parameters; each other computes gradients at
+// its own pace and gets the newest parameters in return for each.
 //
-// Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014; Dean et al.,
-// "Large scale distributed deep networks", NIPS 2012 (asynchronous SGD).
+// Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014; Dean et
+// al., "Large scale distributed deep networks", NIPS 2012 (asynchronous SGD).
 //
 // A slow or paused worker: the others go on, its gradients are stale when they come. A worker that
 // dies: the server goes on with the rest; if it is restarted it asks for the parameters and joins
@@ -48,8 +48,7 @@ int server_rank(const ClusterView& cluster, const Options& options) {
   const std::string& name = options.text("server");
   if (name.empty()) return 0;
   const int rank = cluster.find(name);
-  if (rank < 0)
-    throw PlacementError("server '" + name + "' is not a node; write a node's name");
+  if (rank < 0) throw PlacementError("server '" + name + "' is not a node; write a node's name");
   return rank;
 }
 
@@ -59,8 +58,9 @@ class ParameterServer : public Strategy {
                  const StopRule&, std::uint64_t) const override {
     const int n = cluster.size();
     if (n < 2)
-      throw PlacementError("a parameter server needs a server and at least one worker; give it two "
-                           "nodes or more");
+      throw PlacementError(
+          "a parameter server needs a server and at least one worker; give it two "
+          "nodes or more");
     const std::int64_t batch = options.integer("batch");
     if (batch * (n - 1) > workload.train_images)
       throw PlacementError("a batch of " + std::to_string(batch) + " for " + std::to_string(n - 1) +
@@ -86,8 +86,7 @@ class ParameterServer : public Strategy {
           if (peer != server) node.sends_to.push_back(peer);
       } else {
         node.role = "worker " + std::to_string(++worker) + " of " + std::to_string(n - 1);
-        node.kernels = {load_batch_kernel(batch, model.elements_after(-1)),
-                        copy_kernel(parameters),
+        node.kernels = {load_batch_kernel(batch, model.elements_after(-1)), copy_kernel(parameters),
                         forward_train_kernel(model, 0, layers, batch),
                         loss_gradient_kernel(batch, model.classes),
                         backward_kernel(model, 0, layers, batch)};
@@ -114,8 +113,7 @@ class ParameterServer : public Strategy {
     const std::int64_t batch = node.options().integer("batch");
     const std::string decay = node.options().text("decay");
     const bool momentum = node.options().number("momentum") > 0;
-    std::vector<float> values =
-        initial_parameters(model, 0, model.layer_count(), node.seed());
+    std::vector<float> values = initial_parameters(model, 0, model.layer_count(), node.seed());
     SgdOptimizer optimizer(node.options().number("learning_rate"),
                            node.options().number("momentum"), parameters);
     const std::int64_t last =
@@ -164,9 +162,8 @@ class ParameterServer : public Strategy {
           const double progress =
               std::min(1.0, static_cast<double>(version) / static_cast<double>(last));
           const double factor = rate_factor(decay, progress);
-          node.compute(update, [&] {
-            optimizer.step(values, message.tensors.at(0).values(), 1.0, factor);
-          });
+          node.compute(
+              update, [&] { optimizer.step(values, message.tensors.at(0).values(), 1.0, factor); });
           const std::int64_t staleness = version - head.version;
           ++version;
           if (!std::isfinite(head.loss))
@@ -174,9 +171,11 @@ class ParameterServer : public Strategy {
                         "; a smaller learning_rate would help");
           smoothed = std::isnan(smoothed) ? head.loss : 0.98 * smoothed + 0.02 * head.loss;
           node.log(version, "update", head.loss, head.samples,
-                   {{"worker", peer}, {"staleness", static_cast<double>(staleness)},
+                   {{"worker", peer},
+                    {"staleness", static_cast<double>(staleness)},
                     {"learning_rate_factor", factor}});
-          over = version >= last || (node.stop().time && node.now() - Instant{} >= *node.stop().time) ||
+          over = version >= last ||
+                 (node.stop().time && node.now() - Instant{} >= *node.stop().time) ||
                  (node.stop().loss && smoothed <= *node.stop().loss);
           if (over || node.evaluation_due(version)) node.snapshot(version, 0, values);
         }
@@ -210,8 +209,8 @@ class ParameterServer : public Strategy {
     const std::int64_t parameters = model.parameter_count();
     const int workers = node.size() - 1;
     const int worker = node.rank() < server ? node.rank() : node.rank() - 1;
-    const auto stage = node.kernels().make_stage(
-        model, 0, layers, initial_parameters(model, 0, layers, node.seed()));
+    const auto stage = node.kernels().make_stage(model, 0, layers,
+                                                 initial_parameters(model, 0, layers, node.seed()));
     SampleOrder order(node.seed(), node.workload().train_images, batch, workers);
     std::vector<std::uint8_t> labels(static_cast<std::size_t>(batch));
     // Worked out once: it would be uncharged work in each step.
@@ -249,8 +248,10 @@ class ParameterServer : public Strategy {
         std::copy(from.begin(), from.end(), gradients.data());
       });
       node.count_samples(batch, batch);
-      node.send(server, {MessageKind::gradient, to_server,
-                         pack(GradientHead{head.version, batch, loss}), {gradients}});
+      node.send(server, {MessageKind::gradient,
+                         to_server,
+                         pack(GradientHead{head.version, batch, loss}),
+                         {gradients}});
     }
   }
 };
@@ -259,7 +260,9 @@ class ParameterServer : public Strategy {
 
 StrategyInfo parameter_server_info() {
   std::vector<OptionSpec> options = sgd_options();
-  options.push_back({.name = "server", .kind = OptionKind::text, .fallback = std::string(),
+  options.push_back({.name = "server",
+                     .kind = OptionKind::text,
+                     .fallback = std::string(),
                      .help = "the node that holds the parameters; empty: the first"});
   return {.name = "parameter_server",
           .description = "asynchronous parameter server: each worker at its own pace",

@@ -32,19 +32,32 @@ void SgdOptimizer::step(std::span<float> parameters, std::span<const float> grad
 double rate_factor(const std::string& decay, double progress) {
   constexpr double floor = 0.05;
   if (decay == "linear") return 1 - (1 - floor) * progress;
-  if (decay == "cosine") return floor + (1 - floor) * (1 + std::cos(std::numbers::pi * progress)) / 2;
+  if (decay == "cosine")
+    return floor + (1 - floor) * (1 + std::cos(std::numbers::pi * progress)) / 2;
   return 1;
 }
 
 std::vector<OptionSpec> sgd_options() {
   return {
-      {.name = "learning_rate", .kind = OptionKind::number, .fallback = 0.1,
-       .help = "step size of SGD", .minimum = 0},
-      {.name = "momentum", .kind = OptionKind::number, .fallback = 0.9,
-       .help = "heavy-ball momentum (Polyak, 1964); 0: none", .minimum = 0, .maximum = 0.9999},
-      {.name = "batch", .kind = OptionKind::integer, .fallback = std::int64_t{64},
-       .help = "images a worker and step", .minimum = 1},
-      {.name = "decay", .kind = OptionKind::choice, .fallback = std::string("linear"),
+      {.name = "learning_rate",
+       .kind = OptionKind::number,
+       .fallback = 0.1,
+       .help = "step size of SGD",
+       .minimum = 0},
+      {.name = "momentum",
+       .kind = OptionKind::number,
+       .fallback = 0.9,
+       .help = "heavy-ball momentum (Polyak, 1964); 0: none",
+       .minimum = 0,
+       .maximum = 0.9999},
+      {.name = "batch",
+       .kind = OptionKind::integer,
+       .fallback = std::int64_t{64},
+       .help = "images a worker and step",
+       .minimum = 1},
+      {.name = "decay",
+       .kind = OptionKind::choice,
+       .fallback = std::string("linear"),
        .help = "how the step size falls over the run, to 5 % of it",
        .choices = {"constant", "linear", "cosine"}},
   };

@@ -26,15 +26,16 @@ class SgdOptimizer {
   std::vector<float> velocity_;
 };
 
-/// η's factor at `progress` in [0, 1]: "constant" 1; "linear" from 1 to 0.05; "cosine" half a period.
+/// η's factor at `progress` in [0, 1]: "constant" 1; "linear" from 1 to 0.05; "cosine" half a
+/// period.
 double rate_factor(const std::string& decay, double progress);
 
 /// learning_rate, momentum, batch, decay: with their defaults and help.
 std::vector<OptionSpec> sgd_options();
 
-/// The samples of each step: every epoch a new permutation, drawn by Philox(seed, "epoch", epoch), cut
-/// into global batches of which each worker takes its part. A remainder smaller than a global batch
-/// is left out of its epoch.
+/// The samples of each step: every epoch a new permutation, drawn by Philox(seed, "epoch", epoch),
+/// cut into global batches of which each worker takes its part. A remainder smaller than a global
+/// batch is left out of its epoch.
 class SampleOrder {
  public:
   SampleOrder(std::uint64_t seed, std::int64_t samples, std::int64_t batch, int workers);

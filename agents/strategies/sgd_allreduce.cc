@@ -1,5 +1,5 @@
-// Data-parallel SGD: every node has the whole model, computes the gradient of its part of the batch,
-// and all sum them by a ring all-reduce before each takes the same step.
+// Data-parallel SGD: every node has the whole model, computes the gradient of its part of the
+// batch, and all sum them by a ring all-reduce before each takes the same step.
 //
 // Patarasuk & Yuan, JPDC 69(2), 2009 (ring); Goyal et al., arXiv 1706.02677 (data-parallel SGD).
 //
@@ -98,9 +98,10 @@ class SgdAllReduce : public Strategy {
         const auto gradients = stage->gradients();
         std::copy(gradients.begin(), gradients.end(), sum.data());
       });
-      // Time runs alike on all nodes, but they do not look at it at the same instant: rank 0 decides.
-      const bool over = node.rank() == 0 && node.stop().time &&
-                        node.now() - Instant{} >= *node.stop().time;
+      // Time runs alike on all nodes, but they do not look at it at the same instant: rank 0
+      // decides.
+      const bool over =
+          node.rank() == 0 && node.stop().time && node.now() - Instant{} >= *node.stop().time;
       sum.data()[parameters] = static_cast<float>(loss);
       sum.data()[parameters + 1] = over ? 1.0f : 0.0f;
 

@@ -22,10 +22,10 @@ struct Chosen {
   Action action;
 };
 
-void add_run(CLI::App& app, const Context& context, Chosen& chosen);       // run, rerun
-void add_inspect(CLI::App& app, Chosen& chosen);                           // check, plan, schema, init, list
+void add_run(CLI::App& app, const Context& context, Chosen& chosen);  // run, rerun
+void add_inspect(CLI::App& app, Chosen& chosen);  // check, plan, schema, init, list
 void add_profile(CLI::App& app, Chosen& chosen);
 void add_doctor(CLI::App& app, Chosen& chosen);
-void add_results(CLI::App& app, Chosen& chosen);                           // report, clean
+void add_results(CLI::App& app, Chosen& chosen);  // report, clean
 
 }  // namespace orrery::cli

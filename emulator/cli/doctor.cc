@@ -1,4 +1,5 @@
-// orrery doctor: one line for each thing that the exact engine needs, and what to do if it is lacking.
+// orrery doctor: one line for each thing that the exact engine needs, and what to do if it is
+// lacking.
 
 #include <sys/personality.h>
 #include <sys/ptrace.h>
@@ -63,16 +64,18 @@ std::string check_processor() {
 
 std::string check_ptrace() {
   if (!in_child([] { return ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0; }))
-    throw MachineError("ptrace is denied here (a container's seccomp profile, or "
-                       "kernel.yama.ptrace_scope = 3); allow it, e.g. docker run --cap-add "
-                       "SYS_PTRACE --security-opt seccomp=unconfined");
+    throw MachineError(
+        "ptrace is denied here (a container's seccomp profile, or "
+        "kernel.yama.ptrace_scope = 3); allow it, e.g. docker run --cap-add "
+        "SYS_PTRACE --security-opt seccomp=unconfined");
   return "ptrace is allowed";
 }
 
 std::string check_layout() {
   if (!in_child([] { return ::personality(ADDR_NO_RANDOMIZE) >= 0; }))
-    throw MachineError("personality(ADDR_NO_RANDOMIZE) is denied here, so runs would not repeat; "
-                       "allow it in the container's seccomp profile");
+    throw MachineError(
+        "personality(ADDR_NO_RANDOMIZE) is denied here, so runs would not repeat; "
+        "allow it in the container's seccomp profile");
   return "address-space randomisation can be turned off";
 }
 
@@ -97,7 +100,8 @@ std::string check_programs() {
 std::string check_kernel() {
   const std::string kernel = emulator::built_kernel();
   if (kernel.empty())
-    return "kernel: not built yet; the first run or scripts/build-kernel.sh builds it, some minutes";
+    return "kernel: not built yet; the first run or scripts/build-kernel.sh builds it, some "
+           "minutes";
   return "kernel: " + kernel;
 }
 

@@ -110,7 +110,8 @@ void add_file_command(CLI::App& app, Chosen& chosen, const char* name, const cha
 
 void add_inspect(CLI::App& app, Chosen& chosen) {
   add_file_command(app, chosen, "check", "say everything that is wrong with an experiment", check);
-  add_file_command(app, chosen, "plan", "print everything that is derived from an experiment", plan);
+  add_file_command(app, chosen, "plan", "print everything that is derived from an experiment",
+                   plan);
 
   app.add_subcommand("schema", "print the JSON Schema of experiment files")->callback([&chosen] {
     chosen.action = [] {

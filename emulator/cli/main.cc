@@ -27,11 +27,13 @@ int parse(CLI::App& app, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
-  CLI::App app{"Orrery: a cluster on your desk. Emulates distributed training with real kernels on a "
-               "really shaped network."};
+  CLI::App app{
+      "Orrery: a cluster on your desk. Emulates distributed training with real kernels on a "
+      "really shaped network."};
   app.require_subcommand(1);
-  app.footer("Exit status: 0 done, 1 a run failed, 2 wrong command line or file, 3 the machine lacks "
-             "something, 130 interrupted.");
+  app.footer(
+      "Exit status: 0 done, 1 a run failed, 2 wrong command line or file, 3 the machine lacks "
+      "something, 130 interrupted.");
   orrery::cli::Context context;
   for (int i = 0; i < argc; ++i) context.command_line.emplace_back(argv[i]);
   orrery::cli::Chosen chosen;

@@ -40,9 +40,8 @@ void add_profile(CLI::App& app, Chosen& chosen) {
       app.add_subcommand("profile", "measure an experiment's kernels on this host (cached)");
   command->add_option("file", *file, "the experiment, YAML")->required();
   command->add_flag("--again", *again, "measure even if there is a profile");
-  command->callback([&chosen, file, again] {
-    chosen.action = [file, again] { return profile(*file, *again); };
-  });
+  command->callback(
+      [&chosen, file, again] { chosen.action = [file, again] { return profile(*file, *again); }; });
 }
 
 }  // namespace orrery::cli

@@ -1,5 +1,5 @@
-// What a person sees while runs go on, on stderr: one line that renews itself on a terminal, a plain
-// line now and then otherwise.
+// What a person sees while runs go on, on stderr: one line that renews itself on a terminal, a
+// plain line now and then otherwise.
 #pragma once
 
 #include <chrono>

@@ -40,14 +40,14 @@ std::vector<std::string> run_directories(const fs::path& directory) {
   if (is_run(directory)) return {directory};
   std::vector<std::string> runs;
   if (fs::exists(directory / "experiment.yaml")) {
-    const auto loaded =
-        config::load(directory / "experiment.yaml", emulator::strategy_catalog());
+    const auto loaded = config::load(directory / "experiment.yaml", emulator::strategy_catalog());
     for (const config::Run& run : loaded.experiment.runs)
       if (is_run(directory / run.name)) runs.push_back(directory / run.name);
   }
   if (runs.empty())
-    throw Error(directory.string() + " is not the directory of a run or a suite: it holds no run.json "
-                                     "and no experiment.yaml with runs",
+    throw Error(directory.string() +
+                    " is not the directory of a run or a suite: it holds no run.json "
+                    "and no experiment.yaml with runs",
                 ExitCode::usage);
   return runs;
 }
@@ -62,8 +62,8 @@ int report(const std::string& name) {
     summaries.push_back(results::write_results(directory));
   else
     summaries = results::write_suite(directory, directory.filename(), runs);
-  std::cout << results::summary_table(summaries) << "\nreport: " << (directory / "report.html").string()
-            << "\n";
+  std::cout << results::summary_table(summaries)
+            << "\nreport: " << (directory / "report.html").string() << "\n";
   return 0;
 }
 
@@ -74,7 +74,8 @@ bool clean_run(const fs::path& directory) {
     return false;
   }
   bool found = false;
-  for (const char* name : {"control.sock", "guest/guest", "guest/pid", "guest/boot", "guest/status"})
+  for (const char* name :
+       {"control.sock", "guest/guest", "guest/pid", "guest/boot", "guest/status"})
     found |= fs::remove_all(directory / name) > 0;
   if (fs::exists(directory / "records")) {
     emulator::merge_records(directory);

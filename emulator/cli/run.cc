@@ -67,10 +67,12 @@ int run_and_report(const config::Experiment& experiment, const RunArguments& arg
   options.profile_from = profile_from;
   const SuiteOutcome outcome = run_suite(experiment, options);
   if (arguments.json)
-    std::cout << results::to_json(std::span<const results::RunSummary>(outcome.runs)).dump(2) << "\n";
+    std::cout << results::to_json(std::span<const results::RunSummary>(outcome.runs)).dump(2)
+              << "\n";
   else
-    std::cout << results::summary_table(outcome.runs, table_style()) << "\nreport: "
-              << fs::absolute(options.directory).lexically_normal().string() << "/report.html\n";
+    std::cout << results::summary_table(outcome.runs, table_style())
+              << "\nreport: " << fs::absolute(options.directory).lexically_normal().string()
+              << "/report.html\n";
   if (outcome.interrupted) return static_cast<int>(ExitCode::interrupted);
   return static_cast<int>(outcome.failed ? ExitCode::run_failed : ExitCode::ok);
 }

@@ -62,7 +62,8 @@ std::size_t jobs_for(const std::vector<RunPlan>& plans, int wish) {
   const Bytes available = emulator::available_memory();
   if (available.count < largest)
     throw MachineError("run '" + name + "' needs " + to_string(Bytes{largest}) +
-                       " of memory, and the host has " + to_string(Bytes::mib(available.count >> 20)) +
+                       " of memory, and the host has " +
+                       to_string(Bytes::mib(available.count >> 20)) +
                        " available; use fewer nodes, a smaller model or a smaller objective set");
   const std::int64_t by_memory = available.count / largest;
   const std::int64_t by_processor = wish > 0 ? wish : emulator::processor_count();

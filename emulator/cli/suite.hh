@@ -11,12 +11,12 @@
 namespace orrery::cli {
 
 struct SuiteOptions {
-  std::string directory;            ///< must not exist, or be empty
+  std::string directory;  ///< must not exist, or be empty
   std::vector<std::string> command_line;
-  std::string metrics_address;      ///< empty: none
-  int jobs = 0;                     ///< runs at a time; 0: one a processor
+  std::string metrics_address;  ///< empty: none
+  int jobs = 0;                 ///< runs at a time; 0: one a processor
   bool quiet = false;
-  std::string profile_from;         ///< a run directory whose profile is used again; empty: none
+  std::string profile_from;  ///< a run directory whose profile is used again; empty: none
 };
 
 struct SuiteOutcome {

@@ -328,8 +328,8 @@ void Controller::heartbeat() {
   records_.flush();
 }
 
-// A run stands still if no packet has moved since the last look and every agent that lives says that
-// it waits. Somebody who computes, or whom the timeline will wake, is a reason to wait on.
+// A run stands still if no packet has moved since the last look and every agent that lives says
+// that it waits. Somebody who computes, or whom the timeline will wake, is a reason to wait on.
 void Controller::look_for_stall() {
   std::int64_t packets = 0;
   for (const netshape::LinkCounters& counters : network_.counters()) packets += counters.packets;

@@ -1,6 +1,7 @@
 // The controller of one run, wherever it runs: in the time-travel kernel or beside it.
 //
-// network up → links checked → agents forked → connected → barrier → timeline → all done → counters.
+// network up → links checked → agents forked → connected → barrier → timeline → all done →
+// counters.
 #pragma once
 
 #include <cstdint>
@@ -66,8 +67,8 @@ class Controller {
   std::map<int, Agent> agents_;
   std::int64_t epoch_ns_ = 0;
   std::size_t next_action_ = 0;
-  std::string failure_;              ///< the first
-  std::string killed_;               ///< who was, in words
+  std::string failure_;  ///< the first
+  std::string killed_;   ///< who was, in words
   std::int64_t failed_at_ns_ = 0;
   std::int64_t packets_at_last_look_ = -1;
   bool asked_ = false;

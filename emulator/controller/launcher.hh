@@ -14,7 +14,8 @@ namespace orrery::emulator {
 
 class ZygoteLauncher {
  public:
-  /// Starts `command` (orrery-agent zygote …, to which "--fd N" is added); its messages become events.
+  /// Starts `command` (orrery-agent zygote …, to which "--fd N" is added); its messages become
+  /// events.
   ZygoteLauncher(std::vector<std::string> command, EventQueue& events);
   /// Ends it and all of its agents.
   ~ZygoteLauncher();

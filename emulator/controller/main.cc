@@ -37,7 +37,8 @@ int run(const std::string& run_dir) {
   std::filesystem::remove("control.sock");
   emulator::Controller controller(
       plan, network,
-      {"records", "control.sock",
+      {"records",
+       "control.sock",
        {agent, "zygote", "spec.json", "--control", "control.sock", "--records", "records"}});
   const bool ok = controller.run();
   std::filesystem::remove("control.sock");

@@ -36,8 +36,8 @@ results::RunDescription describe(const RunPlan& plan, const std::string& kernel,
   double spread = 1;
   for (const ProfileCost::Entry& entry : plan.spec.profile)
     if (entry.median.ns > 0)
-      spread = std::max(spread, static_cast<double>(entry.p95.ns) /
-                                    static_cast<double>(entry.median.ns));
+      spread = std::max(spread,
+                        static_cast<double>(entry.p95.ns) / static_cast<double>(entry.median.ns));
   if (!plan.spec.profile.empty()) description.profile_spread = spread;
   return description;
 }
@@ -116,8 +116,7 @@ void ExactRun::read_records() {
         }
         last_seen_[row.node()] = row.phase() + " " + std::to_string(row.step());
       } else if (record.has_span()) {
-        last_seen_[record.span().node()] =
-            record.span().category() + " " + record.span().name();
+        last_seen_[record.span().node()] = record.span().category() + " " + record.span().name();
       }
     });
   }
@@ -173,8 +172,7 @@ void ExactRun::finish() {
   ended_ = true;
   read_records();
   description_.host_seconds = std::chrono::duration<double>(HostClock::now() - begun_).count();
-  description_.watchdog_share =
-      longest_standstill_ / plan_.experiment.limits.watchdog.in_seconds();
+  description_.watchdog_share = longest_standstill_ / plan_.experiment.limits.watchdog.in_seconds();
   const Finished evaluated =
       run_program({sibling_program("orrery-agent"), "evaluate", directory_ + "/spec.json",
                    "--records", directory_ + "/records"});

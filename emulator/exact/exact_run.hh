@@ -19,10 +19,10 @@ namespace orrery::emulator {
 struct Progress {
   Instant emulated;
   double host_seconds = 0;
-  std::string phase;      ///< of the newest row: "evaluation", "step", "update"
+  std::string phase;  ///< of the newest row: "evaluation", "step", "update"
   std::int64_t step = 0;
-  double loss = 0;        ///< NaN: none yet
-  bool started = false;   ///< past the barrier
+  double loss = 0;       ///< NaN: none yet
+  bool started = false;  ///< past the barrier
 };
 
 class ExactRun {

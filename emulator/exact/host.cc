@@ -31,8 +31,9 @@ std::string build_script() {
   for (fs::path folder = here; folder != folder.root_path(); folder = folder.parent_path())
     if (fs::exists(folder / "scripts" / "build-kernel.sh"))
       return folder / "scripts" / "build-kernel.sh";
-  throw MachineError("scripts/build-kernel.sh is not to be found beside this program; set "
-                     "ORRERY_KERNEL to a time-travel kernel");
+  throw MachineError(
+      "scripts/build-kernel.sh is not to be found beside this program; set "
+      "ORRERY_KERNEL to a time-travel kernel");
 }
 
 std::string last_line(const std::string& text) {
@@ -57,13 +58,14 @@ int spawn_and_wait(std::vector<std::string> argv, std::vector<std::string> envir
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   if (!out_path.empty())
-    posix_spawn_file_actions_addopen(&actions, 1, out_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&actions, 1, out_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                     0600);
   if (!error_path.empty())
     posix_spawn_file_actions_addopen(&actions, 2, error_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
                                      0600);
   pid_t pid = -1;
-  const int failure = ::posix_spawn(&pid, argv[0].c_str(), &actions, nullptr,
-                                    pointers(argv).data(), pointers(environment).data());
+  const int failure = ::posix_spawn(&pid, argv[0].c_str(), &actions, nullptr, pointers(argv).data(),
+                                    pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) throw SystemError("start " + argv[0], failure);
   int status = 0;
@@ -113,8 +115,8 @@ std::string sibling_program(const std::string& name) {
 std::string built_kernel() {
   if (const char* wish = std::getenv("ORRERY_KERNEL")) return wish;
   const Capture capture;
-  const int status =
-      spawn_and_wait({build_script(), "--print-path"}, own_environment(), capture.out(), "/dev/null");
+  const int status = spawn_and_wait({build_script(), "--print-path"}, own_environment(),
+                                    capture.out(), "/dev/null");
   const std::string path = last_line(read_file(capture.out()));
   return status == 0 && ::access(path.c_str(), X_OK) == 0 ? path : "";
 }
@@ -141,9 +143,11 @@ std::vector<std::string> compute_environment() {
       "OMP_NUM_THREADS=1",
       "OPENBLAS_NUM_THREADS=1",
       "GRPC_VERBOSITY=ERROR",
-      // gRPC wakes for what it can use, not for each packet: the same arrivals at a sixth of the cost.
+      // gRPC wakes for what it can use, not for each packet: the same arrivals at a sixth of the
+      // cost.
       "GRPC_EXPERIMENTS=tcp_frame_size_tuning,tcp_rcv_lowat",
-      "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:"
+      "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold="
+      "8589934592:"
       "glibc.malloc.top_pad=16777216:glibc.malloc.arena_max=1",
   };
   // Which code OpenBLAS and oneDNN choose changes the last digits: what the user fixed stays fixed.

@@ -28,7 +28,8 @@ int processor_count();
 std::string processor_name();
 std::string system_name();
 
-/// Runs a program to its end with compute_environment(); returns its exit status and what it printed.
+/// Runs a program to its end with compute_environment(); returns its exit status and what it
+/// printed.
 struct Finished {
   int status = 0;
   std::string output;

@@ -84,7 +84,8 @@ Bytes guest_memory(const RunSpec& spec, const Placement& placement) {
   const ModelSpec model = spec.workload.view().model;
   const double pixels = static_cast<double>(model.elements_after(-1));
   double bytes = 700 * mib;
-  bytes += 70000.0 * (pixels + static_cast<double>(spec.workload.pool * spec.workload.pool) * pixels);
+  bytes +=
+      70000.0 * (pixels + static_cast<double>(spec.workload.pool * spec.workload.pool) * pixels);
   for (const NodePlacement& node : placement.nodes) {
     double largest = 0;
     for (const KernelSpec& kernel : node.kernels) largest = std::max(largest, kernel.bytes);
@@ -124,8 +125,8 @@ RunPlan plan_run(const config::Experiment& experiment) {
   spec.stop = stop_of(run.stop);
   spec.evaluate_every = run.evaluate_every;
   if (experiment.record.first_spans) spec.span_limit = *experiment.record.first_spans;
-  spec.workload = workload_of(experiment.cluster.nodes.empty() ? config::Workload{}
-                                                               : experiment.workload);
+  spec.workload =
+      workload_of(experiment.cluster.nodes.empty() ? config::Workload{} : experiment.workload);
   const auto nodes = nodes_by_rank(experiment, run);
   for (const config::Stage& stage : run.placement)
     spec.stage_layers.push_back(static_cast<int>(stage.layers));
@@ -141,8 +142,8 @@ RunPlan plan_run(const config::Experiment& experiment) {
           peer == node ? 0 : plan.network.path(node->name, peer->name).socket_buffer.value);
     spec.nodes.push_back(std::move(entry));
   }
-  plan.placement = info->make()->plan(spec.cluster(), spec.workload.view(), spec.options, spec.stop,
-                                      spec.seed);
+  plan.placement =
+      info->make()->plan(spec.cluster(), spec.workload.view(), spec.options, spec.stop, spec.seed);
   plan.guest_memory = guest_memory(spec, plan.placement);
   return plan;
 }
@@ -157,10 +158,10 @@ std::string to_text(const RunPlan& plan) {
   for (std::size_t rank = 0; rank < plan.placement.nodes.size(); ++rank) {
     const NodePlacement& node = plan.placement.nodes[rank];
     text << spec.nodes[rank].name << ": " << node.role << ", layers " << node.first_layer << " to "
-         << node.last_layer - 1 << ", "
-         << model.parameter_count(node.first_layer, node.last_layer) << " parameters in "
-         << node.blocks.size() << " block" << (node.blocks.size() == 1 ? "" : "s") << ", address "
-         << spec.nodes[rank].address << "\n";
+         << node.last_layer - 1 << ", " << model.parameter_count(node.first_layer, node.last_layer)
+         << " parameters in " << node.blocks.size() << " block"
+         << (node.blocks.size() == 1 ? "" : "s") << ", address " << spec.nodes[rank].address
+         << "\n";
     const double speed = spec.nodes[rank].speed;
     for (const KernelSpec& kernel : node.kernels) {
       text << "    " << kernel.key() << ": ";
@@ -188,7 +189,8 @@ config::StrategyCatalog strategy_catalog() {
     entry.description = info.description;
     entry.paper = info.paper;
     entry.options = info.options;
-    entry.progress = info.counts_evaluations ? config::Progress::evaluations : config::Progress::steps;
+    entry.progress =
+        info.counts_evaluations ? config::Progress::evaluations : config::Progress::steps;
     entry.staged = info.staged;
     entry.node_options = info.node_options;
     catalog[info.name] = std::move(entry);

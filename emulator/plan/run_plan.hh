@@ -1,5 +1,5 @@
-// One run, planned: what each agent is told, what the network is, what happens when. Pure but for the
-// look at the data set's folder.
+// One run, planned: what each agent is told, what the network is, what happens when. Pure but for
+// the look at the data set's folder.
 #pragma once
 
 #include <string>

@@ -87,8 +87,8 @@ class Expansion {
   }
 
   void add(const Event& event, const std::string& node, const config::Slow& slow) {
-    put(event.at, event, "slow", node, node + " computes " + factor_text(slow.factor) + " as slowly",
-        false, SpeedChange{});
+    put(event.at, event, "slow", node,
+        node + " computes " + factor_text(slow.factor) + " as slowly", false, SpeedChange{});
     if (const auto end = end_of(event))
       put(*end, event, "slow", node, node + " is as fast as before", true, SpeedChange{});
   }

@@ -52,17 +52,20 @@ std::vector<std::string> kernel_line(const GuestSpec& spec, const std::string& b
       "uml_dir=" + spec.state_dir,
       "umid=guest",
       "panic=-1",
-      "orrery_boot=" + boot_path,  // a parameter that the kernel does not know: our init's environment
+      "orrery_boot=" +
+          boot_path,  // a parameter that the kernel does not know: our init's environment
   };
 }
 
 // In the child, between fork and exec: only what is safe there.
-[[noreturn]] void become_guest(const std::vector<char*>& argv, const std::vector<char*>& environment,
-                               int null_fd, int log_fd, pid_t parent) {
+[[noreturn]] void become_guest(const std::vector<char*>& argv,
+                               const std::vector<char*>& environment, int null_fd, int log_fd,
+                               pid_t parent) {
   ::setpgid(0, 0);  // Ctrl-C goes to orrery, which ends the guest in order
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(125);  // orrery died before the line above
-  // Kernel addresses would otherwise differ from run to run, and with them the order in hash tables.
+  // Kernel addresses would otherwise differ from run to run, and with them the order in hash
+  // tables.
   ::personality(ADDR_NO_RANDOMIZE);
   // A limit on file size below mem= kills the guest without a word.
   const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};

@@ -1,7 +1,8 @@
 // A time-travel kernel as a child process that runs one command.
 //
-// Everything it makes belongs to a process lifetime: the guest dies with the process that started it
-// (also by SIGKILL), its memory file has no name, and its state folder lies in the run directory.
+// Everything it makes belongs to a process lifetime: the guest dies with the process that started
+// it (also by SIGKILL), its memory file has no name, and its state folder lies in the run
+// directory.
 #pragma once
 
 #include <sys/types.h>
@@ -16,15 +17,15 @@
 namespace orrery::uml {
 
 struct GuestSpec {
-  std::string kernel;                    ///< the program that scripts/build-kernel.sh made
-  std::string init;                      ///< orrery-init
+  std::string kernel;  ///< the program that scripts/build-kernel.sh made
+  std::string init;    ///< orrery-init
   Bytes memory = Bytes::mib(512);
   std::string state_dir;                 ///< exists; boot file, log, status and sockets go there
   std::vector<std::string> writable;     ///< host folders that the guest may write to
   std::vector<std::string> argv;         ///< the command and its arguments
   std::vector<std::string> environment;  ///< all of it, NAME=VALUE
   std::string cwd = "/";
-  std::uint64_t entropy = 1;             ///< seed of the guest's random numbers
+  std::uint64_t entropy = 1;  ///< seed of the guest's random numbers
 };
 
 class Guest {
@@ -56,8 +57,8 @@ class Guest {
 };
 
 /// The folder for a guest's memory file: $TMPDIR if that is set, else the first of /dev/shm, /tmp,
-/// /var/tmp and `fallback` that is writable, allows execution and has `need` free. Throws MachineError that says what each one
-/// lacked.
+/// /var/tmp and `fallback` that is writable, allows execution and has `need` free. Throws
+/// MachineError that says what each one lacked.
 std::string memory_folder(Bytes need, const std::string& fallback);
 
 }  // namespace orrery::uml

@@ -27,7 +27,8 @@ int main(int argc, char** argv) {
   std::string kernel = std::getenv("ORRERY_KERNEL") ? std::getenv("ORRERY_KERNEL") : "";
   std::string memory = "512MiB";
   orrery::uml::GuestSpec spec;
-  app.add_option("--kernel", kernel, "the kernel (default: $ORRERY_KERNEL)")->required(kernel.empty());
+  app.add_option("--kernel", kernel, "the kernel (default: $ORRERY_KERNEL)")
+      ->required(kernel.empty());
   app.add_option("--mem", memory, "the guest's memory");
   app.add_option("--write", spec.writable, "a folder that the command may write to");
   app.add_option("--entropy", spec.entropy, "seed of the guest's random numbers");

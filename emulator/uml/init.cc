@@ -1,5 +1,5 @@
-// orrery-init: process 1 of the time-travel kernel. It mounts what programs expect, runs one command,
-// reaps whatever is orphaned, writes the command's exit status, and powers the guest off.
+// orrery-init: process 1 of the time-travel kernel. It mounts what programs expect, runs one
+// command, reaps whatever is orphaned, writes the command's exit status, and powers the guest off.
 //
 // Linked statically: a dynamic loader costs page faults, and they are dear in a guest.
 
@@ -36,9 +36,9 @@ void mount_over(const char* type, const std::string& where, const char* data) {
     throw_errno(std::string("mount ") + type + " on " + where);
 }
 
-// Abseil (and with it gRPC) looks here for the rate of the time-stamp counter. Where it finds none, it
-// measures: it sleeps some 250 ms, holding a lock, and compares with a counter that runs on the host's
-// time. In virtual time that never agrees, and differs from run to run.
+// Abseil (and with it gRPC) looks here for the rate of the time-stamp counter. Where it finds none,
+// it measures: it sleeps some 250 ms, holding a lock, and compares with a counter that runs on the
+// host's time. In virtual time that never agrees, and differs from run to run.
 void name_counter_rate() {
   const std::string cpus = "/sys/devices/system/cpu";
   mount_over("tmpfs", cpus, nullptr);

@@ -53,8 +53,8 @@ TEST(Units, SizesAndProbabilities) {
 }
 
 TEST(Units, TextsComeBackAsTheSameValue) {
-  for (const std::int64_t ns : {0ll, 1ll, 999ll, 1'000ll, 123456789012345ll, 1'500'000ll, 20'000'000ll, 123'456'789ll,
-                                3'600'000'000'000ll})
+  for (const std::int64_t ns : {0ll, 1ll, 999ll, 1'000ll, 123456789012345ll, 1'500'000ll,
+                                20'000'000ll, 123'456'789ll, 3'600'000'000'000ll})
     EXPECT_EQ(parse_duration(to_string(Duration{ns})).ns, ns) << to_string(Duration{ns});
   for (const std::int64_t rate : {0ll, 1ll, 1'234ll, 56'000ll, 100'000'000ll, 1'234'567'891ll})
     EXPECT_EQ(parse_bit_rate(to_string(BitRate{rate})).bits_per_second, rate);
@@ -104,7 +104,8 @@ TEST(Philox, MomentsAreRight) {
 }
 
 TEST(Options, DefaultsAndMisuse) {
-  const Options options({{.name = "rate", .kind = OptionKind::number, .fallback = 0.5, .help = ""}});
+  const Options options(
+      {{.name = "rate", .kind = OptionKind::number, .fallback = 0.5, .help = ""}});
   EXPECT_DOUBLE_EQ(options.number("rate"), 0.5);
   EXPECT_THROW(options.number("other"), std::logic_error);
   EXPECT_THROW(options.integer("rate"), std::logic_error);

@@ -31,8 +31,8 @@ TEST(Cli, VersionAndHelp) {
   EXPECT_THAT(orrery({"version"}).out, HasSubstr("orrery "));
   const Result help = orrery({"--help"});
   EXPECT_EQ(help.status, 0);
-  for (const char* command : {"run", "check", "plan", "profile", "doctor", "report", "rerun", "init",
-                              "list", "clean", "schema", "version"})
+  for (const char* command : {"run", "check", "plan", "profile", "doctor", "report", "rerun",
+                              "init", "list", "clean", "schema", "version"})
     EXPECT_THAT(help.out, HasSubstr(command));
 }
 
@@ -62,15 +62,16 @@ TEST(Cli, ModelMustFitTheImages) {
 }
 
 TEST(Cli, MoreStagesThanLayersIsRefused) {
-  const Result result = orrery({"check", config("quickstart.yaml"), "--set",
-                                "workload.layers=[196, 16, 10]"});
+  const Result result =
+      orrery({"check", config("quickstart.yaml"), "--set", "workload.layers=[196, 16, 10]"});
   EXPECT_EQ(result.status, 2) << result.out;
 }
 
 TEST(Cli, PlanNamesEveryNodeAndLink) {
   const Result result = orrery({"plan", config("quickstart.yaml"), "--only", "nd_cao_sync"});
   EXPECT_EQ(result.status, 0) << result.err;
-  for (const char* text : {"gate", "board0", "board1", "attic", "stage", "straggler", "guest memory"})
+  for (const char* text :
+       {"gate", "board0", "board1", "attic", "stage", "straggler", "guest memory"})
     EXPECT_THAT(result.out, HasSubstr(text));
 }
 

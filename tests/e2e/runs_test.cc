@@ -29,7 +29,8 @@ std::vector<std::string> join(std::vector<std::string> a, const std::vector<std:
 }
 
 Result run_minimal(const std::string& out, const std::vector<std::string>& more = {}) {
-  return orrery(join(join({"run", config("minimal.yaml"), "--out", out, "--quiet"}, short_sgd), more));
+  return orrery(
+      join(join({"run", config("minimal.yaml"), "--out", out, "--quiet"}, short_sgd), more));
 }
 
 // Two processes that do nothing but use the host's processors.
@@ -86,9 +87,9 @@ TEST(Repeatability, SameStepsWhateverTheHostDoes) {
 
 TEST(Repeatability, AsynchronousStrategiesToo) {
   const Folder folder;
-  const std::vector<std::string> arguments{"run",     config("quickstart.yaml"), "--quiet",
-                                           "--only",  "nd_cao_async",            "--only",
-                                           "parameter_server"};
+  const std::vector<std::string> arguments{
+      "run",    config("quickstart.yaml"), "--quiet", "--only", "nd_cao_async",
+      "--only", "parameter_server"};
   const std::vector<std::string> brief{"--set", "runs.nd_cao_async.stop.evaluations=60", "--set",
                                        "runs.parameter_server.stop.epochs=0.1"};
   for (const char* name : {"a", "b"})
@@ -102,19 +103,29 @@ TEST(Repeatability, AsynchronousStrategiesToo) {
 
 TEST(Quickstart, ShortForm) {
   const Folder folder;
-  const Result result = orrery({"run", config("quickstart.yaml"), "--out", folder / "q", "--json",
-                                "--quiet", "--set", "runs.nd_cao_sync.stop.evaluations=40", "--set",
-                                "runs.nd_cao_async.stop.evaluations=40", "--set",
-                                "runs.sgd.stop.epochs=0.1", "--set",
-                                "runs.parameter_server.stop.epochs=0.1"});
+  const Result result = orrery(
+      {"run", config("quickstart.yaml"), "--out", folder / "q", "--json", "--quiet", "--set",
+       "runs.nd_cao_sync.stop.evaluations=40", "--set", "runs.nd_cao_async.stop.evaluations=40",
+       "--set", "runs.sgd.stop.epochs=0.1", "--set", "runs.parameter_server.stop.epochs=0.1"});
   ASSERT_EQ(result.status, 0) << result.err;
   const auto json = nlohmann::json::parse(result.out);
   ASSERT_EQ(json.at("runs").size(), 4u);
-  const std::set<std::string> keys{
-      "name",         "strategy",        "seed",           "verdict",       "accuracy",
-      "loss",         "emulated_seconds", "host_seconds",  "iterations",    "evaluations",
-      "samples_forward", "samples_backward", "bytes",      "wire_bytes",    "uncharged_ratio",
-      "profile_hash"};
+  const std::set<std::string> keys{"name",
+                                   "strategy",
+                                   "seed",
+                                   "verdict",
+                                   "accuracy",
+                                   "loss",
+                                   "emulated_seconds",
+                                   "host_seconds",
+                                   "iterations",
+                                   "evaluations",
+                                   "samples_forward",
+                                   "samples_backward",
+                                   "bytes",
+                                   "wire_bytes",
+                                   "uncharged_ratio",
+                                   "profile_hash"};
   for (const auto& run : json["runs"]) {
     std::set<std::string> found;
     for (const auto& [key, value] : run.items()) found.insert(key);
@@ -131,17 +142,17 @@ TEST(Quickstart, ShortForm) {
       EXPECT_GT(bytes.at("gradient").get<std::int64_t>(), 0);
       EXPECT_EQ(bytes.value("activation", 0), 0);
     }
-    EXPECT_TRUE(std::filesystem::exists(folder / ("q/" + run["name"].get<std::string>()) +
-                                        "/steps.csv"));
+    EXPECT_TRUE(
+        std::filesystem::exists(folder / ("q/" + run["name"].get<std::string>()) + "/steps.csv"));
   }
   EXPECT_THAT(read(folder / "q/report.html"), HasSubstr("nd_cao_async"));
 }
 
 TEST(Quickstart, WithoutAnEvent) {
   const Folder folder;
-  const std::vector<std::string> base{"run",    config("quickstart.yaml"), "--only", "sgd",
-                                      "--set",  "runs.sgd.stop.steps=30",  "--set",
-                                      "timeline.straggler.at=0.2s",        "--quiet"};
+  const std::vector<std::string> base{
+      "run",   config("quickstart.yaml"),    "--only", "sgd", "--set", "runs.sgd.stop.steps=30",
+      "--set", "timeline.straggler.at=0.2s", "--quiet"};
   ASSERT_EQ(orrery(join(base, {"--out", folder / "with"})).status, 0);
   ASSERT_EQ(orrery(join(base, {"--out", folder / "without", "--without", "straggler"})).status, 0);
   const auto with = csv(folder / "with/steps.csv");
@@ -154,15 +165,14 @@ TEST(Quickstart, WithoutAnEvent) {
 
 TEST(Configs, Ring) {
   const Folder folder;
-  const Result result = orrery({"run", config("ring.yaml"), "--out", folder / "r", "--quiet", "--set",
-                                "runs.0.stop.steps=5"});
+  const Result result = orrery({"run", config("ring.yaml"), "--out", folder / "r", "--quiet",
+                                "--set", "runs.0.stop.steps=5"});
   EXPECT_EQ(result.status, 0) << result.err << result.out;
 }
 
 TEST(Configs, FaultsGoOnWithTheRest) {
   const Folder folder;
-  const Result result =
-      orrery({"run", config("faults.yaml"), "--out", folder / "f", "--quiet"});
+  const Result result = orrery({"run", config("faults.yaml"), "--out", folder / "f", "--quiet"});
   ASSERT_EQ(result.status, 0) << result.err << result.out;
   const std::string events = read(folder / "f/events.jsonl");
   for (const char* name : {"nap", "cut", "crash", "comeback"}) EXPECT_THAT(events, HasSubstr(name));
@@ -216,7 +226,8 @@ TEST(Interruption, KillLeavesNoProcess) {
 
 TEST(TwoAtOnce, DoNotMeet) {
   const Folder folder;
-  Background other(join({"run", config("minimal.yaml"), "--out", folder / "b", "--quiet"}, short_sgd));
+  Background other(
+      join({"run", config("minimal.yaml"), "--out", folder / "b", "--quiet"}, short_sgd));
   ASSERT_EQ(run_minimal(folder / "a").status, 0);
   EXPECT_EQ(other.wait(120), 0);
   EXPECT_EQ(read(folder / "a/steps.csv"), read(folder / "b/steps.csv"));
@@ -230,12 +241,15 @@ TEST(Ordinary, UserNeedsNoRoot) {
   std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
   // The cache may lie where only root may read.
   std::filesystem::copy(kernel, folder / "linux");
-  std::vector<std::string> argv{"env", "ORRERY_KERNEL=" + (folder / "linux"),
-                                "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+  std::vector<std::string> argv{"env",           "ORRERY_KERNEL=" + (folder / "linux"),
+                                "setpriv",       "--reuid=65534",
+                                "--regid=65534", "--clear-groups",
                                 ORRERY_PROGRAM};
-  argv = join(argv, join({"run", config("minimal.yaml"), "--out", folder / "u", "--quiet"}, short_sgd));
+  argv = join(argv,
+              join({"run", config("minimal.yaml"), "--out", folder / "u", "--quiet"}, short_sgd));
   const Result result = run(argv);
-  if (result.err.find("Permission denied") != std::string::npos && !std::filesystem::exists(folder / "u"))
+  if (result.err.find("Permission denied") != std::string::npos &&
+      !std::filesystem::exists(folder / "u"))
     GTEST_SKIP() << "this build lies where an ordinary user may not read: " << result.err;
   EXPECT_EQ(result.status, 0) << result.err;
 }

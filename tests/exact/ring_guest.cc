@@ -1,10 +1,10 @@
-// Runs in the time-travel kernel: a star of n nodes, each a process in its own namespace with the real
-// transport, that measure ring all-reduces. Prints one line a case:
+// Runs in the time-travel kernel: a star of n nodes, each a process in its own namespace with the
+// real transport, that measure ring all-reduces. Prints one line a case:
 //
 //   ring n=4 bytes=65536 delay_ns=100000 rate=200000000 round_ns=… round_ns=…
 //
-// Every round is timed on each node from a common instant to the end of its own all-reduce; the line
-// gives the slowest node's time of each measured round.
+// Every round is timed on each node from a common instant to the end of its own all-reduce; the
+// line gives the slowest node's time of each measured round.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -111,9 +111,10 @@ void run_node(const Case& c, const netshape::Plan& plan, int rank, Board& board)
         ::_exit(1);
       }
     // Rounds follow each other closely, so that no congestion window ages.
-    start = start + Duration::seconds(2.5 * 2 * (c.n - 1) *
-                                      (c.delay.in_seconds() +
-                                       static_cast<double>(c.bytes) / c.n / c.rate.bytes_per_second())) +
+    start = start +
+            Duration::seconds(2.5 * 2 * (c.n - 1) *
+                              (c.delay.in_seconds() +
+                               static_cast<double>(c.bytes) / c.n / c.rate.bytes_per_second())) +
             Duration::milliseconds(50);
   }
   transport.close();
@@ -147,8 +148,9 @@ bool run_case(const Case& c) {
   for (int rank = 0; rank < c.n; ++rank) {
     const int ns = network.node_namespace("node" + std::to_string(rank));
     set_in_namespace(ns, "/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0");
-    // Cubic leaves slow start as soon as its own burst makes the round trip longer (HyStart), and then
-    // sends a part of a chunk only when acknowledgements come. The closed form is that of open windows.
+    // Cubic leaves slow start as soon as its own burst makes the round trip longer (HyStart), and
+    // then sends a part of a chunk only when acknowledgements come. The closed form is that of open
+    // windows.
     set_in_namespace(ns, "/proc/sys/net/ipv4/tcp_congestion_control", "reno");
     const pid_t child = ::fork();
     if (child == 0) {
@@ -195,8 +197,8 @@ int main(int argc, char** argv) {
   if (sizes.empty()) sizes = {2, 4, 8};
   try {
     for (const int n : sizes)
-      for (const std::int64_t bytes : {std::int64_t{64} << 10, std::int64_t{1} << 20,
-                                       std::int64_t{16} << 20})
+      for (const std::int64_t bytes :
+           {std::int64_t{64} << 10, std::int64_t{1} << 20, std::int64_t{16} << 20})
         ok &= run_case({n, bytes, delay, BitRate::mbit(200)});
   } catch (const std::exception& error) {
     std::printf("failed: %s\n", error.what());

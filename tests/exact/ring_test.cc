@@ -1,10 +1,11 @@
 // Ring all-reduce in the exact engine, against its closed form.
 //
-// T = 2 (n − 1) (α + S / (n B)). B is what one direction of a link gives to payload: a full frame of
-// 1538 bytes on the wire carries 1448. α is the one-way delay and one frame's time more: the switch
-// forwards whole frames. In long transfers the opposite direction's acknowledgements share the line, one
-// of 90 bytes (66 + 24 of framing) for each two frames; in short ones few of them are sent before all is
-// over. So the form has two values, and what is measured lies between them, within 2 %.
+// T = 2 (n − 1) (α + S / (n B)). B is what one direction of a link gives to payload: a full frame
+// of 1538 bytes on the wire carries 1448. α is the one-way delay and one frame's time more: the
+// switch forwards whole frames. In long transfers the opposite direction's acknowledgements share
+// the line, one of 90 bytes (66 + 24 of framing) for each two frames; in short ones few of them are
+// sent before all is over. So the form has two values, and what is measured lies between them,
+// within 2 %.
 
 #include <gtest/gtest.h>
 
@@ -36,10 +37,10 @@ double closed_form(int n, double bytes, double delay, double rate, double acknow
   return 2.0 * (n - 1) * (delay + frame_time + bytes / n / payload_rate);
 }
 
-// Rings of more than two nodes with chunks of some hundred packets come out up to a quarter slower than
-// the closed form: from the second step on nodes drift apart, and chunks queue behind each other
-// (docs/limitations.md). Here stands what does hold; the rest is bounded from below, since nothing may
-// be faster than the line.
+// Rings of more than two nodes with chunks of some hundred packets come out up to a quarter slower
+// than the closed form: from the second step on nodes drift apart, and chunks queue behind each
+// other (docs/limitations.md). Here stands what does hold; the rest is bounded from below, since
+// nothing may be faster than the line.
 bool form_holds(int n, double bytes, double delay) {
   const double chunk_packets = bytes / n / 1448;
   return n == 2 ? chunk_packets < 400 || delay < 1e-3 : chunk_packets < 50;
@@ -49,7 +50,8 @@ void check_rings(int delay_us) {
   // As agents have it: host time, not emulated time, depends on these.
   const std::string environment =
       "GRPC_EXPERIMENTS=tcp_frame_size_tuning,tcp_rcv_lowat "
-      "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=8589934592:"
+      "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold="
+      "8589934592:"
       "glibc.malloc.top_pad=16777216:glibc.malloc.arena_max=1 ";
   const Output output = run(environment + ORRERY_GUEST + " --mem 2GiB -- " + RING_GUEST + " " +
                             std::to_string(delay_us) + " 2 4 8");
@@ -57,7 +59,8 @@ void check_rings(int delay_us) {
   const std::regex line(
       R"(ring n=(\d+) bytes=(\d+) delay_ns=(\d+) rate=(\d+) round_ns=(\d+) round_ns=(\d+) ok)");
   int cases = 0;
-  for (std::sregex_iterator it(output.text.begin(), output.text.end(), line), end; it != end; ++it) {
+  for (std::sregex_iterator it(output.text.begin(), output.text.end(), line), end; it != end;
+       ++it) {
     const std::smatch& m = *it;
     const auto form = [&](double acknowledgement) {
       return closed_form(std::stoi(m[1]), std::stod(m[2]), std::stod(m[3]) * 1e-9, std::stod(m[4]),

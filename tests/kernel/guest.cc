@@ -145,6 +145,11 @@ Outcome boot(const std::string& check, const std::vector<std::string>& arguments
   close(ends[0]);
   outcome.host_time = Clock::now() - start;
   outcome.exited_cleanly = ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (ended && !outcome.exited_cleanly) {
+    outcome.output += WIFSIGNALED(status)
+                          ? "\n(ended by signal " + std::to_string(WTERMSIG(status)) + ")\n"
+                          : "\n(ended with code " + std::to_string(WEXITSTATUS(status)) + ")\n";
+  }
   parse(outcome);
   return outcome;
 }

@@ -75,8 +75,8 @@ class Goodput : public Traffic, public testing::WithParamInterface<Line> {};
 
 TEST_P(Goodput, OfTcpIsWhatFramingLeaves) {
   LinkSpec spec = link(GetParam().mbit, GetParam().delay_us);
-  // On a slow link the default of 50 ms is some ten frames, and a loss there takes TCP seconds to make
-  // good: give it room for all that is sent before its window settles.
+  // On a slow link the default of 50 ms is some ten frames, and a loss there takes TCP seconds to
+  // make good: give it room for all that is sent before its window settles.
   if (GetParam().mbit < 10) spec.queue = Duration::seconds(2);
   build(spec, spec);
   const PathPlan& path = backend_.current().path("a", "b");

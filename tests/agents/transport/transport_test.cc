@@ -54,7 +54,9 @@ Tensor counting(std::int64_t count) {
 }
 
 TEST(Frame, CarriesEverything) {
-  const Message sent{MessageKind::gradient, 77, std::string("he\0ad", 5),
+  const Message sent{MessageKind::gradient,
+                     77,
+                     std::string("he\0ad", 5),
                      {counting(3), Tensor({0}), counting(100000).view(5, {4, 7})}};
   const Received got = from_wire(to_wire(3, sent));
   EXPECT_EQ(got.from, 3);
