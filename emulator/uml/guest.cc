@@ -46,7 +46,7 @@ std::vector<std::string> kernel_line(const GuestSpec& spec, const std::string& b
       "ssl=null",
       "quiet",
       "time-travel=inf-cpu",
-      "time-travel-start=1000000000",  // the guest's calendar; the same in each run
+      "time-travel-start=1767225600000000000",  // ns: the guest's calendar is the same in each run
       "norandmaps",
       "orrery_entropy=" + std::to_string(spec.entropy),
       "uml_dir=" + spec.state_dir,

@@ -454,12 +454,21 @@ TEST(NdCaoProtocol, ALogReplaysToTheSameParameters) {
   EXPECT_EQ(replayed, result.parameters(60, toy.parameter_count()));
 }
 
+TEST(NdCaoProtocol, ANoteMayOvertakeTheResultThatItsMoveUsed) {
+  // The last node's results take long to node 0 and are at node 1, moved upon and told of before.
+  ToyRun toy(3, 30);
+  toy.set("mode", "async").set("in_flight", 1).set("staleness", 1);
+  toy.spec.links[{2, 0}] = {Duration::milliseconds(40), 0};
+  const SimResult result = toy.run_ok();
+  EXPECT_EQ(losses(result), losses(ToyRun(3, 30).run_ok()));
+}
+
 TEST(NdCaoProtocol, NeverWaitsForEver) {
   // Many shapes of cluster, each with its own delays and costs; a deadlock would throw.
   Philox random(1, "shapes");
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < 60; ++i) {
     const int nodes = 1 + static_cast<int>(random.below(4));
-    ToyRun toy(nodes, 25);
+    ToyRun toy(nodes, 16);
     const int in_flight = 1 + static_cast<int>(random.below(4));
     toy.set("mode", random.below(4) ? "async" : "sync").set("in_flight", in_flight);
     toy.set("staleness", in_flight == 1 && random.below(2)
@@ -467,7 +476,7 @@ TEST(NdCaoProtocol, NeverWaitsForEver) {
                              : in_flight + 1 + static_cast<int>(random.below(3)));
     toy.set("partition", "rows").set("blocks_per_node", 1 + static_cast<int>(random.below(3)));
     if (random.below(3) == 0) toy.set("set_every", 3 + static_cast<int>(random.below(6)));
-    if (random.below(3) == 0) toy.spec.stop = {.time = Duration::milliseconds(200)};
+    if (random.below(3) == 0) toy.spec.stop = {.time = Duration::milliseconds(120)};
     if (random.below(4) == 0) toy.spec.stop.loss = 1.05;
     for (int a = 0; a < nodes; ++a) {
       toy.spec.costs.push_back(costs({{KernelOp::forward, random.below(5) + 1},
@@ -481,7 +490,6 @@ TEST(NdCaoProtocol, NeverWaitsForEver) {
     for (const char* name : {"in_flight", "staleness", "set_every", "blocks_per_node"}) {
       shape += std::string(", ") + name + " " + std::to_string(toy.spec.options.integer(name));
     }
-    if (getenv("SHAPES")) fprintf(stderr, "%s %d\n", shape.c_str(), nodes);
     SCOPED_TRACE(shape + ", mode " + toy.spec.options.text("mode"));
     SimResult result;
     ASSERT_NO_THROW(result = toy.run());
