@@ -60,18 +60,21 @@ void Node::compute(const KernelSpec& kernel, const std::function<void()>& work) 
 Device::Handle Node::start(const KernelSpec& kernel, const std::function<void()>& work) {
   const Inside inside(*this);
   const Device::Handle handle = parts_.device.start(kernel, work);
-  span(handle.begin, handle.end, "compute", kernel.key());
+  started_.emplace(handle.number, kernel.key());
   return handle;
 }
 
 void Node::finish(const Device::Handle& handle) {
   const Inside inside(*this);
+  const Instant end = parts_.device.end_of(handle);
   parts_.device.wait(handle);
+  if (const auto key = started_.extract(handle.number))
+    span(handle.begin, end, "compute", key.mapped());
 }
 
 void Node::send(int peer, Message message) {
   const Inside inside(*this);
-  const Device::Handle handle = parts_.device.run(message_kernel(message.payload_bytes()), nullptr);
+  const Device::Handle handle = parts_.device.interrupt(message_kernel(message.payload_bytes()));
   parts_.device.settle();
   span(handle.begin, handle.end, "send",
        std::string(to_string(message.kind)) + " to " + name(peer));
@@ -87,7 +90,7 @@ std::optional<Message> Node::try_recv(Source source) {
   const Inside inside(*this);
   parts_.device.settle();
   std::optional<Message> message = parts_.transport.try_recv(source);
-  if (message) parts_.device.run(message_kernel(message->payload_bytes()), nullptr);
+  if (message) parts_.device.interrupt(message_kernel(message->payload_bytes()));
   return message;
 }
 

@@ -65,7 +65,8 @@ class Node {
   /// Runs a kernel; afterwards the node is at its end in emulated time. It sleeps until then only
   /// before something that others could notice: sending, receiving, waiting.
   void compute(const KernelSpec& kernel, const std::function<void()>& work);
-  /// Starts a kernel; messages may be sent and received before finish().
+  /// Starts a kernel; messages may be sent and received before finish(), and interrupt it for as
+  /// long as they cost.
   Device::Handle start(const KernelSpec& kernel, const std::function<void()>& work);
   void finish(const Device::Handle& handle);
 
@@ -108,6 +109,7 @@ class Node {
 
   NodeParts parts_;
   std::int64_t spans_ = 0;
+  std::map<std::uint64_t, std::string> started_;  ///< keys of kernels under way, by number
   std::int64_t samples_forward_ = 0;
   std::int64_t samples_backward_ = 0;
   std::uint64_t outside_since_ = 0;
