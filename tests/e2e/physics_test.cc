@@ -74,19 +74,19 @@ void expect_times(const std::vector<double>& measured, const std::vector<double>
     EXPECT_NEAR(measured[k], expected[k], tolerance) << "step " << k + 1;
 }
 
-// ---- Synchronous SGD. Three nodes, 15 MFLOP/s, one millisecond from any to any. The model is so small
-// that no congestion window (ten packets at first) ever holds a message up.
+// ---- Synchronous SGD. Three nodes, 15 MFLOP/s, one millisecond from any to any. The model is so
+// small that no congestion window (ten packets at first) ever holds a message up.
 
 constexpr double rate = 15e6;
 constexpr int images = 64;
 constexpr int steps = 12;
-// Per image of an MLP 196-8-10: load 2·196; forward 2·196·8 + 8 + 2·8·10; loss and its gradient 13·10;
-// backward twice the forward pass, less the first layer's input gradient, 2·196·8.
+// Per image of an MLP 196-8-10: load 2·196; forward 2·196·8 + 8 + 2·8·10; loss and its gradient
+// 13·10; backward twice the forward pass, less the first layer's input gradient, 2·196·8.
 constexpr double gradient_time = images * (392.0 + 3304 + 130 + 2 * 3304 - 3136) / rate;
 // With momentum, 4 a parameter.
 constexpr double update_time = 4 * 1666.0 / rate;
-// Of the ring: a third of the vector, loss and vote with it, crosses one millisecond and takes 2 us on
-// a line; in the first half of the rounds it is added to another.
+// Of the ring: a third of the vector, loss and vote with it, crosses one millisecond and takes 2 us
+// on a line; in the first half of the rounds it is added to another.
 constexpr double part = 1668.0 / 3;
 constexpr double hop_time = 1e-3 + 3e-6;
 constexpr double sum_time = part / rate;
@@ -136,8 +136,8 @@ const double even = sgd_times({}).back();
 TEST(SgdPhysics, EvenNodes) {
   const auto measured = times(sgd(""), "step", "b");
   expect_times(measured, sgd_times({}), sgd_slack);
-  EXPECT_NEAR(measured.back(),
-              steps * (gradient_time + 4 * hop_time + 2 * sum_time + update_time), sgd_slack);
+  EXPECT_NEAR(measured.back(), steps * (gradient_time + 4 * hop_time + 2 * sum_time + update_time),
+              sgd_slack);
 }
 
 TEST(SgdPhysics, AStragglerFromBeginningToEnd) {
@@ -155,12 +155,14 @@ TEST(SgdPhysics, AStragglerForAWhile) {
   expect_times(times(sgd(slow("b", window)), "step", "b"), sgd_times(window), sgd_slack);
 }
 
-TEST(SgdPhysics, APauseWhileComputingCostsAllOfItButAHop) {
+TEST(SgdPhysics, APauseWhileComputingCostsAllOfItButHops) {
   const double begin = 4.3 * even / steps;
   const Window window{begin, begin + 0.2, 0};
   const auto measured = times(sgd(pause("b", window)), "step", "b");
   expect_times(measured, sgd_times(window), sgd_slack);
-  EXPECT_NEAR(measured.back() - even, 0.2 - hop_time, sgd_slack);
+  // Again the others' parts are there already, in this step and, from what is left of it, the next.
+  EXPECT_LT(measured.back() - even, 0.2);
+  EXPECT_GT(measured.back() - even, 0.2 - 3 * hop_time);
 }
 
 TEST(SgdPhysics, APauseCostsOnlyWhatItsNodeWouldNotHaveWaited) {
@@ -170,8 +172,8 @@ TEST(SgdPhysics, APauseCostsOnlyWhatItsNodeWouldNotHaveWaited) {
     const Window window{idle, idle + lasts, 0};
     expect_times(times(sgd(pause("b", window), 2), "step", "b"), sgd_times(window, 2), sgd_slack);
   }
-  EXPECT_NEAR(sgd_times({idle, idle + 0.2 * gradient_time, 0}, 2).back(),
-              sgd_times({}, 2).back(), 1e-9);
+  EXPECT_NEAR(sgd_times({idle, idle + 0.2 * gradient_time, 0}, 2).back(), sgd_times({}, 2).back(),
+              1e-9);
 }
 
 // ---- ND-CAO in sync. Four stages of one layer each, 10 MFLOP/s, 100 images, no estimator.
@@ -222,7 +224,9 @@ std::vector<double> nd_cao_times(std::size_t slowed, const Window& window) {
   return expected;
 }
 
-constexpr double nd_cao_slack = 1e-3;
+// A quarter of a millisecond of clock readings and lines; before a window it counts for as much
+// again as the node is slow in it.
+constexpr double nd_cao_slack = 2e-3;
 
 void expect_nd_cao(const std::string& timeline, std::size_t slowed, const Window& window) {
   expect_times(times(nd_cao(timeline), "evaluation", "n3"), nd_cao_times(slowed, window),

@@ -17,8 +17,8 @@ double took(const std::string& name) {
   return found == lines.end() ? 0 : std::stod(found->second) * 1e-6;
 }
 
-/// A word of some bytes from node to node: 1 ms of delay, and a frame of 140 bytes twice on a line of
-/// 100 Mbit/s.
+/// A word of some bytes from node to node: 1 ms of delay, and a frame of 140 bytes twice on a line
+/// of 100 Mbit/s.
 constexpr double word = 1.0 + 2 * 140 * 8 / 100e6 * 1e3;
 /// Clocks read, threads woken.
 constexpr double slack = 0.01;

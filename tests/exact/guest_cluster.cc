@@ -48,10 +48,17 @@ void live(const GuestCluster& cluster, const netshape::Plan& plan, std::size_t r
   VectorSink records;
   const auto kernels = make_reference_kernels();
   static const Dataset no_data;
-  NodeParts parts{clock,          device, transport,
-                  *kernels,       cluster.data ? *cluster.data : no_data,
-                  records,        view,   cluster.workload,
-                  cluster.placement, cluster.options, cluster.stop};
+  NodeParts parts{clock,
+                  device,
+                  transport,
+                  *kernels,
+                  cluster.data ? *cluster.data : no_data,
+                  records,
+                  view,
+                  cluster.workload,
+                  cluster.placement,
+                  cluster.options,
+                  cluster.stop};
   parts.evaluate_every = 0;
   Node node(parts);
   clock.sleep_until(Instant{});

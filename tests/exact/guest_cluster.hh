@@ -1,5 +1,6 @@
-// A cluster inside the time-travel kernel, without the product's controller: a star of nodes, each a
-// process in its own namespace with the real transport, whose kernels take times that a test chose.
+// A cluster inside the time-travel kernel, without the product's controller: a star of nodes, each
+// a process in its own namespace with the real transport, whose kernels take times that a test
+// chose.
 #pragma once
 
 #include <functional>

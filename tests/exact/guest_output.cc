@@ -12,10 +12,10 @@ Output run_in_kernel(const std::string& program, const std::string& arguments) {
       "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold="
       "8589934592:glibc.malloc.top_pad=16777216:glibc.malloc.arena_max=1 ";
   Output output;
-  FILE* pipe = ::popen((environment + ORRERY_GUEST + " --mem 1GiB -- " + program + " " + arguments +
-                        " 2>&1")
-                           .c_str(),
-                       "r");
+  FILE* pipe =
+      ::popen((environment + ORRERY_GUEST + " --mem 1GiB -- " + program + " " + arguments + " 2>&1")
+                  .c_str(),
+              "r");
   char buffer[4096];
   while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe))
     output.text.append(buffer, n);

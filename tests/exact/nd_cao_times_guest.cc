@@ -32,9 +32,8 @@ bool run(const NdCaoCase& c) {
     cluster.costs.push_back(std::make_shared<FixedCost>(
         std::map<KernelOp, Duration>{{KernelOp::forward, milliseconds(c.forward[i])},
                                      {KernelOp::fill, milliseconds(c.move[i])}}));
-    cluster.schedules.push_back(static_cast<int>(i) == c.straggler
-                                    ? SpeedSchedule({{Instant{}, 0.5}})
-                                    : SpeedSchedule());
+    cluster.schedules.push_back(
+        static_cast<int>(i) == c.straggler ? SpeedSchedule({{Instant{}, 0.5}}) : SpeedSchedule());
   }
   cluster.workload.model = make_mlp({16, 6, 5, 4, 3}, LayerKind::tanh);
   cluster.workload.train_images = cluster.workload.objective_images = c.images;

@@ -55,8 +55,7 @@ TEST_P(Sync, EveryResultComesWhenTheRecursionSays) {
     EXPECT_NEAR(measured[k], expected[k], 0.03 * expected[k]) << k;
 }
 
-INSTANTIATE_TEST_SUITE_P(NdCao, Sync,
-                         testing::Values("sync", "sync_dear_move", "sync_straggler"),
+INSTANTIATE_TEST_SUITE_P(NdCao, Sync, testing::Values("sync", "sync_dear_move", "sync_straggler"),
                          [](const auto& test) { return std::string(test.param); });
 
 class Async : public testing::TestWithParam<const char*> {};
@@ -67,8 +66,8 @@ TEST_P(Async, ThePeriodIsThatOfTheClosedForm) {
   ASSERT_GT(measured.size(), 40u);
   // A whole number of any pattern's rounds hardly fits; over many it matters little.
   const std::size_t begin = measured.size() / 4;
-  const double period = (measured.back() - measured[begin]) /
-                        static_cast<double>(measured.size() - 1 - begin);
+  const double period =
+      (measured.back() - measured[begin]) / static_cast<double>(measured.size() - 1 - begin);
   const double expected = async_period(times_of(c), c.in_flight, c.staleness);
   RecordProperty("measured_ms", std::to_string(period));
   RecordProperty("expected_ms", std::to_string(expected));

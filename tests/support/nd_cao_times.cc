@@ -25,8 +25,8 @@ double stage_period(const NdCaoTimes& times, std::size_t i, int in_flight, int s
   // Node 0 starts the next evaluation before it moves: one version serves W + 1 of them.
   if (first) return (R + f + u) / (W + 1);
 
-  // From the beginning of a forward with a new version to the end of the next move, if nothing comes
-  // in between: the version's loss takes `back` to be here.
+  // From the beginning of a forward with a new version to the end of the next move, if nothing
+  // comes in between: the version's loss takes `back` to be here.
   double back = last ? 0 : times.scalar;
   for (std::size_t j = i + 1; j < times.forward.size(); ++j)
     back += times.hop[j - 1] + times.forward[j];

@@ -1,5 +1,5 @@
-// Tick times against closed forms, in the simulated cluster. tests/exact/nd_cao_times_test.cc compares the
-// same forms with real network stacks.
+// Tick times against closed forms, in the simulated cluster. tests/exact/nd_cao_times_test.cc
+// compares the same forms with real network stacks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
