@@ -25,9 +25,17 @@ void write_back_soon() {
   std::ofstream("/proc/sys/vm/dirty_expire_centisecs") << 50;
 }
 
+// TCP's share of memory over all connections is a ninth or so by default, and a long fat path asks
+// for more: the kernel would clamp its windows. What each may use, its own buffers bound.
+void let_tcp_use_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  std::ofstream("/proc/sys/net/ipv4/tcp_mem") << pages << ' ' << pages << ' ' << pages;
+}
+
 int run(const std::string& run_dir) {
   if (::chdir(run_dir.c_str()) != 0) throw_errno("enter " + run_dir);
   write_back_soon();
+  let_tcp_use_memory();
   const auto loaded = config::load("experiment.yaml", emulator::strategy_catalog());
   emulator::RunPlan plan = emulator::plan_run(loaded.experiment);
   plan.spec = run_spec_from_json(nlohmann::json::parse(read_file("spec.json")));

@@ -37,15 +37,6 @@ double closed_form(int n, double bytes, double delay, double rate, double acknow
   return 2.0 * (n - 1) * (delay + frame_time + bytes / n / payload_rate);
 }
 
-// Rings of more than two nodes with chunks of some hundred packets come out up to a quarter slower
-// than the closed form: from the second step on nodes drift apart, and chunks queue behind each
-// other (docs/limitations.md). Here stands what does hold; the rest is bounded from below, since
-// nothing may be faster than the line.
-bool form_holds(int n, double bytes, double delay) {
-  const double chunk_packets = bytes / n / 1448;
-  return n == 2 ? chunk_packets < 400 || delay < 1e-3 : chunk_packets < 50;
-}
-
 void check_rings(int delay_us) {
   // As agents have it: host time, not emulated time, depends on these.
   const std::string environment =
@@ -69,9 +60,7 @@ void check_rings(int delay_us) {
     for (const int round : {5, 6}) {
       const double measured = std::stod(m[static_cast<std::size_t>(round)]) * 1e-9;
       EXPECT_GT(measured / form(0), 0.98) << m.str();
-      EXPECT_LT(measured / form(90),
-                form_holds(std::stoi(m[1]), std::stod(m[2]), std::stod(m[3]) * 1e-9) ? 1.02 : 1.5)
-          << m.str();
+      EXPECT_LT(measured / form(90), 1.02) << m.str();
     }
     ++cases;
   }
