@@ -308,7 +308,9 @@ std::string syntax_message(const std::string& message) {
       {YAML::ErrorMsg::MULTIPLE_ANCHORS, "two anchors stand before one value; keep one"},
       {YAML::ErrorMsg::MULTIPLE_TAGS, "two tags stand before one value; leave them out"},
   };
-  const auto found = advice.find(message);
+  // From yaml-cpp 0.8 on the alias's name follows this one.
+  const bool unknown_anchor = message.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR);
+  const auto found = advice.find(unknown_anchor ? YAML::ErrorMsg::UNKNOWN_ANCHOR : message);
   if (found != advice.end()) return found->second;
   return message + "; this is not valid YAML, check this line and the one above";
 }

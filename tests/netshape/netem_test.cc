@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <linux/pkt_sched.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
 
 #include "base/error.hh"
 #include "base/fd.hh"
@@ -15,7 +16,7 @@ namespace orrery::config {
 namespace {
 
 TEST(Starters, AreTheFilesOfConfigsAndValid) {
-  for (const char* name : {"minimal", "quickstart", "ring", "faults"}) {
+  for (const std::string name : {"minimal", "quickstart", "ring", "faults"}) {
     const Starter& each = starter(name);
     EXPECT_EQ(each.text, read_file(std::string(ORRERY_SOURCE_DIR) + "/configs/" + name + ".yaml"));
     EXPECT_FALSE(each.description.empty());
