@@ -154,8 +154,8 @@ std::string ExactRun::who_does_what() const {
       continue;
     }
     const auto seen = last_seen_.find(rank);
-    text += names[static_cast<std::size_t>(rank)] + " was last heard of as " +
-            (seen == last_seen_.end() ? "nothing yet" : seen->second);
+    text += names[static_cast<std::size_t>(rank)] +
+            (seen == last_seen_.end() ? " has not begun" : " was last heard of at " + seen->second);
   }
   return text;
 }

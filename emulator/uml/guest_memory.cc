@@ -16,8 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t page_size = 4096;
 constexpr std::size_t chunk_pages = 256;
-/// The kernel names the file so before it unlinks it.
-constexpr std::string_view memory_file = "/vm_file-";
 
 }  // namespace
 
@@ -40,14 +38,19 @@ std::vector<std::vector<char>> file_pages(int fd, std::string_view mark) {
 
 std::vector<std::vector<char>> guest_pages(pid_t guest, std::string_view mark) {
   std::error_code failed;
+  std::string memory;
+  off_t largest = 0;
   for (const auto& entry :
        fs::directory_iterator("/proc/" + std::to_string(guest) + "/fd", failed)) {
-    const std::string target = fs::read_symlink(entry.path(), failed);
-    if (target.find(memory_file) == std::string::npos) continue;
-    const FileDescriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
-    if (file) return file_pages(file.get(), mark);
+    struct stat info {};
+    if (::stat(entry.path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if (info.st_nlink > 0 || info.st_size <= largest) continue;
+    memory = entry.path();
+    largest = info.st_size;
   }
-  return {};
+  if (memory.empty()) return {};
+  const FileDescriptor file(::open(memory.c_str(), O_RDONLY | O_CLOEXEC));
+  return file ? file_pages(file.get(), mark) : std::vector<std::vector<char>>{};
 }
 
 }  // namespace orrery::uml

@@ -60,6 +60,8 @@ void live(const GuestCluster& cluster, const netshape::Plan& plan, std::size_t r
                   cluster.options,
                   cluster.stop};
   parts.evaluate_every = 0;
+  ActivityPage activity(options.rank, 0);
+  parts.activity = &activity;
   Node node(parts);
   clock.sleep_until(Instant{});
   body(node, records);

@@ -47,7 +47,7 @@ inline const std::vector<NdCaoCase>& nd_cao_cases() {
        .evaluations = 80},
       {.name = "async_busy_stage",
        .forward = {5, 25, 5, 5},
-       .move = {0.1, 2, 0.1, 0.1},
+       .move = {0.1, 10, 0.1, 0.1},
        .in_flight = 2,
        .evaluations = 120},
       {.name = "async_line",
