@@ -135,6 +135,9 @@ void Participant::run_sync() {
 void Participant::run_async() {
   while (!over()) {
     if (first() && may_start()) {
+      // An evaluation of blocks that stood still is half wasted; these can move at once.
+      while (move_one()) {
+      }
       start_evaluation();
       continue;
     }
@@ -375,7 +378,10 @@ void Participant::move(std::size_t b) {
   Block& block = blocks_[b];
   const double step = settings_.step_after(handled_);
   const BlockSettings& own = settings_.block;
-  if (block.estimates()) {
+  if (block.estimates() && own.estimator == Estimate::linear) {
+    node_.compute(estimator_fit_kernel(own.window, block.count()), [&] { block.fit(); });
+    node_.compute(reduce_kernel(block.count()), [&] { block.score(step); });
+  } else if (block.estimates()) {
     node_.compute(estimator_fit_kernel(own.window, own.monomials), [&] { block.fit(); });
     node_.compute(candidates_kernel(own.candidates, own.monomials), [&] { block.score(step); });
   }

@@ -76,12 +76,17 @@ Placement make_plan(const ClusterView& cluster, const WorkloadView& workload,
         add(kernels, kernel);
       }
     }
-    if (settings.block.estimator) {
+    if (settings.block.estimator == Estimate::monomial) {
       add(kernels, estimator_fit_kernel(settings.block.window, settings.block.monomials));
       add(kernels, candidates_kernel(settings.block.candidates, settings.block.monomials));
     }
     for (const BlockSpec& block : node.blocks) {
-      add(kernels, fill_kernel(coordinate_count(block, model, settings.input_rank)));
+      const std::int64_t coordinates = coordinate_count(block, model, settings.input_rank);
+      if (settings.block.estimator == Estimate::linear) {
+        add(kernels, estimator_fit_kernel(settings.block.window, coordinates));
+        add(kernels, reduce_kernel(coordinates));
+      }
+      add(kernels, fill_kernel(coordinates));
       add(kernels, write_kernel(block, model, settings.input_rank));
     }
     const auto activation_bytes = [&](int layers) {
