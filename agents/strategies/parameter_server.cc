@@ -1,15 +1,28 @@
-// Asynchronous parameter server: one node holds the parameters; each other computes gradients at
-// its own pace and gets the newest parameters in return for each.
+// Parameter server: one node holds the parameters; each other computes gradients and gets newer
+// parameters in return for each. When it gets them is the mode:
+//   async: at once. Each gradient is an update, however stale.
+//   ssp:   when the slowest worker is at most `staleness` gradients behind it. Each is an update.
+//   sync:  when every worker's gradient of the round is in. Their mean, weighted by samples, is one
+//          update: the same as data-parallel SGD on the joint batch.
 //
 // Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014; Dean et
-// al., "Large scale distributed deep networks", NIPS 2012 (asynchronous SGD).
+// al., "Large scale distributed deep networks", NIPS 2012 (async); Ho et al., "More effective
+// distributed ML via a stale synchronous parallel parameter server", NIPS 2013 (ssp).
 //
-// A slow or paused worker: the others go on, its gradients are stale when they come. A worker that
-// dies: the server goes on with the rest; if it is restarted it asks for the parameters and joins
-// again. The server dies: every worker ends with the reason.
+// A slow or paused worker: in async the others go on and its gradients are stale when they come; in
+// ssp they go on until the bound; in sync they wait. A worker that dies: the server goes on with
+// the rest and a round needs one gradient less; if it is restarted it asks for the parameters and
+// joins again, in ssp with the slowest one's count. The server dies: every worker ends with the
+// reason.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "agents/node.hh"
 #include "agents/strategies/builtin.hh"
@@ -52,6 +65,203 @@ int server_rank(const ClusterView& cluster, const Options& options) {
   return rank;
 }
 
+/// The server's side of a run.
+class Server {
+ public:
+  explicit Server(Node& node)
+      : node_(node),
+        parameters_(node.model().parameter_count()),
+        mode_(node.options().text("mode")),
+        staleness_(node.options().integer("staleness")),
+        values_(initial_parameters(node.model(), 0, node.model().layer_count(), node.seed())),
+        optimizer_(node.options().number("learning_rate"), node.options().number("momentum"),
+                   parameters_),
+        update_(update_kernel(parameters_, node.options().number("momentum") > 0)),
+        gather_(copy_kernel(parameters_)),
+        add_(reduce_kernel(parameters_)),
+        workers_(static_cast<std::size_t>(node.size())) {
+    const std::int64_t together = node.options().integer("batch") * updates_together();
+    last_ =
+        last_step(node.stop(), std::max<std::int64_t>(1, node.workload().train_images / together));
+    for (int peer = 0; peer < node.size(); ++peer)
+      if (peer != node.rank()) sources_.push_back({peer, to_server});
+    worker(node.rank()) = Worker{.alive = false};
+  }
+
+  void run() {
+    node_.snapshot(0, 0, values_);
+    while (!(over_ && all_told())) {
+      try {
+        const int index = node_.wait_any(sources_);
+        const Source source = sources_[static_cast<std::size_t>(index)];
+        const Message message = *node_.try_recv(source);
+        // Fairness: the next look begins with the next worker.
+        std::rotate(sources_.begin(), sources_.begin() + index + 1, sources_.end());
+        take(source.peer, message);
+        release();
+      } catch (const PeerLost& loss) {
+        lose(loss);
+      }
+    }
+  }
+
+ private:
+  struct Worker {
+    bool alive = true;
+    bool told = false;      ///< that the run is over
+    bool waits = false;     ///< for parameters
+    bool computing = true;  ///< owes a gradient; from the start, so that a round waits for all
+    std::int64_t gradients = 0;
+  };
+
+  /// Gradients that make one update.
+  int updates_together() const { return mode_ == "sync" ? node_.size() - 1 : 1; }
+  Worker& worker(int peer) { return workers_[static_cast<std::size_t>(peer)]; }
+
+  void take(int peer, const Message& message) {
+    const auto head = unpack<GradientHead>(message);
+    Worker& from = worker(peer);
+    if (!from.alive || head.version < 0) {
+      if (!from.alive) node_.reconnect(peer);
+      // As far as the slowest: it neither holds the others nor runs ahead of them.
+      from = Worker{};
+      from.gradients = slowest_but(peer);
+    }
+    from.waits = true;
+    from.computing = false;
+    if (head.version < 0 || over_) return;
+    ++from.gradients;
+    if (!std::isfinite(head.loss))
+      throw Error("the loss is no longer finite at update " + std::to_string(version_ + 1) +
+                  "; a smaller learning_rate would help");
+    const auto gradient = message.tensors.at(0).values();
+    if (mode_ != "sync") {
+      update(gradient, 1.0, head.loss, head.samples,
+             {{"worker", peer}, {"staleness", static_cast<double>(version_ - head.version)}});
+      return;
+    }
+    const auto weight = static_cast<float>(head.samples);
+    node_.compute(add_, [&] {
+      if (round_samples_ == 0) sum_.assign(gradient.size(), 0.0f);
+      for (std::size_t i = 0; i < sum_.size(); ++i) sum_[i] += weight * gradient[i];
+    });
+    round_samples_ += head.samples;
+    round_loss_ += head.loss * static_cast<double>(head.samples);
+    ++round_gradients_;
+  }
+
+  /// One step of the optimiser, and what follows from it.
+  void update(std::span<const float> gradient, double scale, double loss, std::int64_t samples,
+              std::map<std::string, double> extra) {
+    const double progress =
+        std::min(1.0, static_cast<double>(version_) / static_cast<double>(last_));
+    const double factor = rate_factor(node_.options().text("decay"), progress);
+    node_.compute(update_, [&] { optimizer_.step(values_, gradient, scale, factor); });
+    ++version_;
+    smoothed_ = std::isnan(smoothed_) ? loss : 0.98 * smoothed_ + 0.02 * loss;
+    extra["learning_rate_factor"] = factor;
+    node_.log(version_, "update", loss, samples, std::move(extra));
+    over_ = version_ >= last_ ||
+            (node_.stop().time && node_.now() - Instant{} >= *node_.stop().time) ||
+            (node_.stop().loss && smoothed_ <= *node_.stop().loss);
+    if (over_ || node_.evaluation_due(version_)) node_.snapshot(version_, 0, values_);
+  }
+
+  /// Ends the round if it is complete, and answers whoever may go on.
+  void release() {
+    if (round_gradients_ > 0 && !anyone_computing()) {
+      const auto samples = static_cast<double>(round_samples_);
+      const int gradients = std::exchange(round_gradients_, 0);
+      const std::int64_t count = std::exchange(round_samples_, 0);
+      update(sum_, 1.0 / samples, std::exchange(round_loss_, 0.0) / samples, count,
+             {{"workers", gradients}});
+    }
+    for (int peer = 0; peer < node_.size(); ++peer) {
+      if (worker(peer).alive && worker(peer).waits && (over_ || may_go_on(peer))) answer(peer);
+    }
+  }
+
+  bool may_go_on(int peer) {
+    if (mode_ == "ssp") return worker(peer).gradients - slowest_but(peer) <= staleness_;
+    // In sync, who has given to the round that is open waits for its end. So does one that comes
+    // back meanwhile: what it would give could come after all the others'.
+    return mode_ == "async" || round_gradients_ == 0;
+  }
+
+  void answer(int peer) {
+    Message reply{MessageKind::parameter, to_worker, pack(ParameterHead{version_, over_}), {}};
+    if (!over_) {
+      // A copy: the parameters go on changing while it is being sent.
+      Tensor copy;
+      node_.compute(gather_, [&] {
+        copy = Tensor({parameters_});
+        std::copy(values_.begin(), values_.end(), copy.data());
+      });
+      reply.tensors.push_back(copy);
+    }
+    worker(peer).waits = false;
+    worker(peer).computing = !over_;
+    worker(peer).told = over_;
+    node_.send(peer, std::move(reply));
+  }
+
+  void lose(const PeerLost& loss) {
+    worker(loss.peer()) = Worker{.alive = false};
+    node_.forgive(loss.peer());
+    if (over_) return;
+    const auto alive = [&](const Source& source) { return worker(source.peer).alive; };
+    if (std::none_of(sources_.begin(), sources_.end(), alive))
+      throw Error("no worker is left after update " + std::to_string(version_) + ": " +
+                  loss.what());
+    try {
+      release();  // it may have been the one that all waited for
+    } catch (const PeerLost& another) {
+      lose(another);
+    }
+  }
+
+  bool all_told() const {
+    return std::all_of(sources_.begin(), sources_.end(), [&](const Source& source) {
+      const Worker& peer = workers_[static_cast<std::size_t>(source.peer)];
+      return peer.told || !peer.alive;
+    });
+  }
+  bool anyone_computing() const {
+    return std::any_of(workers_.begin(), workers_.end(),
+                       [](const Worker& peer) { return peer.alive && peer.computing; });
+  }
+  /// The least count of gradients among the other living workers; its own if it is alone.
+  std::int64_t slowest_but(int peer) {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const Source& source : sources_)
+      if (source.peer != peer && worker(source.peer).alive)
+        least = std::min(least, worker(source.peer).gradients);
+    return least == std::numeric_limits<std::int64_t>::max() ? worker(peer).gradients : least;
+  }
+
+  Node& node_;
+  std::int64_t parameters_;
+  std::string mode_;
+  std::int64_t staleness_;
+  std::vector<float> values_;
+  SgdOptimizer optimizer_;
+  KernelSpec update_;
+  KernelSpec gather_;
+  KernelSpec add_;
+  std::int64_t last_ = 0;  ///< updates of the run
+  std::vector<Source> sources_;
+  std::vector<Worker> workers_;  ///< by rank; the server's own is not alive
+  std::int64_t version_ = 0;     ///< updates made
+  bool over_ = false;
+  double smoothed_ = std::nan("");
+
+  // The open round of sync.
+  std::vector<float> sum_;
+  std::int64_t round_samples_ = 0;
+  double round_loss_ = 0;
+  int round_gradients_ = 0;
+};
+
 class ParameterServer : public Strategy {
  public:
   Placement plan(const ClusterView& cluster, const WorkloadView& workload, const Options& options,
@@ -71,7 +281,8 @@ class ParameterServer : public Strategy {
     const int layers = model.layer_count();
     const std::int64_t parameters = model.parameter_count();
     Placement placement;
-    placement.schedule = "dynamic: each worker sends " + std::to_string(parameters * 4) +
+    placement.schedule = options.text("mode") + ": each worker sends " +
+                         std::to_string(parameters * 4) +
                          " bytes of gradients and gets as many of parameters back";
     int worker = 0;
     for (int rank = 0; rank < n; ++rank) {
@@ -82,6 +293,7 @@ class ParameterServer : public Strategy {
         node.role = "server";
         node.kernels = {update_kernel(parameters, options.number("momentum") > 0),
                         copy_kernel(parameters)};
+        if (options.text("mode") == "sync") node.kernels.push_back(reduce_kernel(parameters));
         for (int peer = 0; peer < n; ++peer)
           if (peer != server) node.sends_to.push_back(peer);
       } else {
@@ -101,107 +313,12 @@ class ParameterServer : public Strategy {
   void run(Node& node) const override {
     const int server = server_rank(node.cluster(), node.options());
     if (node.rank() == server)
-      serve(node);
+      Server(node).run();
     else
       work(node, server);
   }
 
  private:
-  static void serve(Node& node) {
-    const ModelSpec& model = node.model();
-    const std::int64_t parameters = model.parameter_count();
-    const std::int64_t batch = node.options().integer("batch");
-    const std::string decay = node.options().text("decay");
-    const bool momentum = node.options().number("momentum") > 0;
-    std::vector<float> values = initial_parameters(model, 0, model.layer_count(), node.seed());
-    SgdOptimizer optimizer(node.options().number("learning_rate"),
-                           node.options().number("momentum"), parameters);
-    const std::int64_t last =
-        last_step(node.stop(), std::max<std::int64_t>(1, node.workload().train_images / batch));
-
-    std::vector<Source> sources;
-    std::vector<bool> alive(static_cast<std::size_t>(node.size()), true);
-    std::vector<bool> told(static_cast<std::size_t>(node.size()), false);
-    for (int peer = 0; peer < node.size(); ++peer)
-      if (peer != node.rank()) sources.push_back({peer, to_server});
-
-    const KernelSpec update = update_kernel(parameters, momentum);
-    const KernelSpec gather = copy_kernel(parameters);
-    std::int64_t version = 0;
-    bool over = false;
-    double smoothed = std::nan("");
-    const auto lose = [&](const PeerLost& loss) {
-      alive[static_cast<std::size_t>(loss.peer())] = false;
-      node.forgive(loss.peer());
-      for (const Source& source : sources)
-        if (alive[static_cast<std::size_t>(source.peer)]) return;
-      throw Error("no worker is left after update " + std::to_string(version) + ": " + loss.what());
-    };
-    const auto all_told = [&] {
-      for (const Source& source : sources) {
-        const auto peer = static_cast<std::size_t>(source.peer);
-        if (alive[peer] && !told[peer]) return false;
-      }
-      return true;
-    };
-
-    node.snapshot(0, 0, values);
-    while (!(over && all_told())) {
-      try {
-        const int index = node.wait_any(sources);
-        const int peer = sources[static_cast<std::size_t>(index)].peer;
-        const Message message = *node.try_recv(sources[static_cast<std::size_t>(index)]);
-        // Fairness: the next look begins with the next worker.
-        std::rotate(sources.begin(), sources.begin() + index + 1, sources.end());
-        const auto head = unpack<GradientHead>(message);
-        if (!alive[static_cast<std::size_t>(peer)]) {
-          node.reconnect(peer);
-          alive[static_cast<std::size_t>(peer)] = true;
-        }
-        if (head.version >= 0 && !over) {
-          const double progress =
-              std::min(1.0, static_cast<double>(version) / static_cast<double>(last));
-          const double factor = rate_factor(decay, progress);
-          node.compute(
-              update, [&] { optimizer.step(values, message.tensors.at(0).values(), 1.0, factor); });
-          const std::int64_t staleness = version - head.version;
-          ++version;
-          if (!std::isfinite(head.loss))
-            throw Error("the loss is no longer finite at update " + std::to_string(version) +
-                        "; a smaller learning_rate would help");
-          smoothed = std::isnan(smoothed) ? head.loss : 0.98 * smoothed + 0.02 * head.loss;
-          node.log(version, "update", head.loss, head.samples,
-                   {{"worker", peer},
-                    {"staleness", static_cast<double>(staleness)},
-                    {"learning_rate_factor", factor}});
-          over = version >= last ||
-                 (node.stop().time && node.now() - Instant{} >= *node.stop().time) ||
-                 (node.stop().loss && smoothed <= *node.stop().loss);
-          if (over || node.evaluation_due(version)) node.snapshot(version, 0, values);
-        }
-        Message reply{MessageKind::parameter, to_worker, pack(ParameterHead{version, over}), {}};
-        if (!over) {
-          // A copy: the parameters go on changing while it is being sent.
-          Tensor copy;
-          node.compute(gather, [&] {
-            copy = Tensor({parameters});
-            std::copy(values.begin(), values.end(), copy.data());
-          });
-          reply.tensors.push_back(copy);
-        }
-        told[static_cast<std::size_t>(peer)] = over;
-        node.send(peer, std::move(reply));
-      } catch (const PeerLost& loss) {
-        if (over) {
-          alive[static_cast<std::size_t>(loss.peer())] = false;
-          node.forgive(loss.peer());
-        } else {
-          lose(loss);
-        }
-      }
-    }
-  }
-
   static void work(Node& node, int server) {
     const ModelSpec& model = node.model();
     const int layers = model.layer_count();
@@ -264,9 +381,20 @@ StrategyInfo parameter_server_info() {
                      .kind = OptionKind::text,
                      .fallback = std::string(),
                      .help = "the node that holds the parameters; empty: the first"});
+  options.push_back({.name = "mode",
+                     .kind = OptionKind::choice,
+                     .fallback = std::string("async"),
+                     .help = "async: a worker goes on at once; ssp: when the slowest is at most "
+                             "staleness gradients behind it; sync: when all of the round are in",
+                     .choices = {"async", "ssp", "sync"}});
+  options.push_back({.name = "staleness",
+                     .kind = OptionKind::integer,
+                     .fallback = std::int64_t{3},
+                     .help = "ssp: gradients by which a worker may be ahead of the slowest",
+                     .minimum = 0});
   return {.name = "parameter_server",
-          .description = "asynchronous parameter server: each worker at its own pace",
-          .paper = "Li et al., OSDI 2014; Dean et al., NIPS 2012",
+          .description = "parameter server: asynchronous, stale-synchronous or synchronous workers",
+          .paper = "Li et al., OSDI 2014; Dean et al., NIPS 2012; Ho et al., NIPS 2013",
           .options = std::move(options),
           .stops = {"steps", "epochs", "time", "loss"},
           .make = [] { return std::make_unique<ParameterServer>(); },

@@ -20,6 +20,7 @@ struct NdCaoCase {
   double slow_line_mbit = 0;  ///< of node 1 towards the others; 0: no rates at all
   int straggler = -1;         ///< node of half the speed
   std::int64_t images = 30;
+  const char* move_after = "loss";
 };
 
 inline const std::vector<NdCaoCase>& nd_cao_cases() {
@@ -78,6 +79,20 @@ inline const std::vector<NdCaoCase>& nd_cao_cases() {
        .move = {0.1, 0.1, 0.1, 30},
        .in_flight = 2,
        .evaluations = 120},
+      {.name = "trial_round",
+       .forward = {5, 5, 5, 5},
+       .move = {4, 0.1, 0.1, 0.1},
+       .delay = 3,
+       .in_flight = 2,
+       .evaluations = 120,
+       .move_after = "trial"},
+      {.name = "trial_dear_last",
+       .forward = {1, 2, 3, 4},
+       .move = {0.1, 0.1, 0.1, 80},
+       .in_flight = 2,
+       .staleness = 8,
+       .evaluations = 120,
+       .move_after = "trial"},
   };
   return cases;
 }

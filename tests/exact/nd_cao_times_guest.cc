@@ -44,6 +44,7 @@ bool run(const NdCaoCase& c) {
     cluster.options.set("in_flight", OptionValue(std::int64_t{c.in_flight}));
     cluster.options.set("staleness", OptionValue(std::int64_t{c.staleness}));
     cluster.options.set("caching", OptionValue(false));
+    cluster.options.set("move_after", OptionValue(std::string(c.move_after)));
   }
   cluster.stop.evaluations = c.evaluations;
   const auto strategy = nd_cao_info().make();

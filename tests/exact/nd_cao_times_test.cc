@@ -69,7 +69,9 @@ TEST_P(Async, ThePeriodIsThatOfTheClosedForm) {
   const std::size_t begin = measured.size() / 4;
   const double period =
       (measured.back() - measured[begin]) / static_cast<double>(measured.size() - 1 - begin);
-  const double expected = async_period(times_of(c), c.in_flight, c.staleness);
+  const double expected = std::string(c.move_after) == "trial"
+                              ? async_trial_period(times_of(c), c.in_flight)
+                              : async_period(times_of(c), c.in_flight, c.staleness);
   RecordProperty("measured_ms", std::to_string(period));
   RecordProperty("expected_ms", std::to_string(expected));
   EXPECT_NEAR(period, expected, 0.03 * expected);
@@ -79,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(NdCao, Async,
                          testing::Values("async_round", "async_round_of_four", "async_one",
                                          "async_busy_stage", "async_line", "async_dear_first",
                                          "async_dear_middle", "async_dear_last_apart",
-                                         "async_dear_last_together"),
+                                         "async_dear_last_together", "trial_round",
+                                         "trial_dear_last"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

@@ -67,4 +67,12 @@ double async_period(const NdCaoTimes& times, int in_flight, int staleness) {
   return period;
 }
 
+double async_trial_period(const NdCaoTimes& times, int in_flight) {
+  const double W = in_flight;
+  double period = std::max(times.line, (times.move[0] + times.round()) / W);
+  for (std::size_t i = 0; i < times.forward.size(); ++i)
+    period = std::max(period, times.forward[i] + times.move[i] / W);
+  return period;
+}
+
 }  // namespace orrery::test

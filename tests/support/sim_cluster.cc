@@ -72,6 +72,9 @@ class Simulation {
     push({leaves + line.delay, 0, Event::arrival, peer, rank, std::move(message), 0});
   }
 
+  /// The node no longer minds that the peer is gone.
+  void forgive(int rank, int peer) { node(rank).lost.erase(peer); }
+
   std::optional<Message> try_recv(int rank, Source source) {
     auto& queue = node(rank).inbox[source];
     if (queue.empty()) return std::nullopt;
@@ -266,6 +269,7 @@ class SimTransport : public Transport {
   int wait_any(std::span<const Source> sources, std::optional<Instant> deadline) override {
     return simulation_.wait_any(rank_, sources, deadline);
   }
+  void forgive(int peer) override { simulation_.forgive(rank_, peer); }
 
  private:
   Simulation& simulation_;

@@ -84,12 +84,16 @@ Block::Block(std::string name, std::uint64_t seed, const BlockSettings& settings
     throw std::logic_error("block '" + name_ + "' has " + std::to_string(start.size()) +
                            " parameters and " + std::to_string(scale_.size()) + " scales");
   }
-  current_ = {versions_++, std::make_shared<const std::vector<float>>(std::move(start))};
+  current_.number = versions_++;
+  current_.values = std::make_shared<const std::vector<float>>(std::move(start));
+  current_.offset = std::make_shared<const std::vector<float>>(current_.values->size(), 0.0f);
   best_ = current_;
+  mean_ = *current_.values;
 }
 
 std::optional<Move> Block::in_force(std::int64_t k) {
   pending_.push_back({k, current_});
+  tried_ = true;
   return std::exchange(fresh_, std::nullopt);
 }
 
@@ -107,10 +111,11 @@ void Block::result(std::int64_t k, double loss, bool best, bool usable) {
     best_ = version;
     best_loss_ = loss;
   }
-  if (version.number == current_.number) {
-    answered_ = true;
-    if (std::exchange(awaiting_first_loss_, false)) remember_prediction(loss);
-  }
+  if (version.number == current_.number) answered_ = true;
+  const auto known = std::find_if(window_.begin(), window_.end(), [&](const Entry& entry) {
+    return entry.version.number == version.number;
+  });
+  if (known == window_.end()) remember_prediction(version, loss);
   if (!std::isfinite(loss)) {
     // The worst value known, so that the fit leans away from here without being blown up by it.
     if (window_.empty()) return;
@@ -118,30 +123,49 @@ void Block::result(std::int64_t k, double loss, bool best, bool usable) {
              return a.loss < b.loss;
            })->loss;
   }
-  const auto known = std::find_if(window_.begin(), window_.end(), [&](const Entry& entry) {
-    return entry.version.number == version.number;
-  });
   if (known != window_.end()) {
     known->loss = loss;
+    known->k = k;
     return;
   }
-  window_.push_back({version, loss});
+  window_.push_back({version, loss, k});
   if (window_.size() > static_cast<std::size_t>(settings_.window)) window_.pop_front();
 }
 
 bool Block::estimates() const {
-  return settings_.estimator && window_.size() >= static_cast<std::size_t>(smallest_window);
+  return settings_.estimator != Estimate::none &&
+         window_.size() >= static_cast<std::size_t>(smallest_window);
 }
 
-void Block::remember_prediction(double loss) {
-  if (!std::isfinite(loss) || !std::isfinite(move_.predicted_change)) return;
-  predictions_.emplace_back(move_.predicted_change, loss - reference_loss_);
+const std::vector<float>& Block::centre() const {
+  switch (settings_.centre) {
+    case Centre::best:
+      return *best_.values;
+    case Centre::current:
+      return *current_.values;
+    case Centre::mean:
+      return mean_;
+  }
+  throw std::logic_error("a centre of no known kind");
+}
+
+void Block::remember_prediction(const Version& version, double loss) {
+  if (!std::isfinite(loss) || !std::isfinite(version.predicted_change)) return;
+  predictions_.emplace_back(version.predicted_change, loss - version.reference_loss);
   if (predictions_.size() > prediction_memory) predictions_.pop_front();
 }
 
 void Block::fit() {
   estimator_.reset();
+  linear_.reset();
   if (!estimates()) return;
+  if (settings_.estimator == Estimate::linear) {
+    std::vector<LinearObservation> seen;
+    seen.reserve(window_.size());
+    for (const Entry& entry : window_) seen.push_back({*entry.version.offset, entry.loss, entry.k});
+    linear_ = fit_linear(seen);
+    return;
+  }
   Philox random(seed_, name_ + "/monomials", moves_);
   basis_ = draw_basis(random, settings_.monomials, count());
   std::vector<Observation> observations;
@@ -151,11 +175,16 @@ void Block::fit() {
 }
 
 void Block::score(double step) {
+  if (linear_) {
+    const std::vector<float> direction = downhill(linear_->slope);
+    const auto length = static_cast<float>(settings_.gain * step);
+    for (std::size_t i = 0; i < mean_.size(); ++i) mean_[i] += length * scale_[i] * direction[i];
+  }
   if (!estimator_) return;
   const std::size_t touched = basis_.touched.size();
   std::vector<float> middle(touched);
   std::vector<float> reach(touched);
-  basis_.gather(*centre().values, middle);
+  basis_.gather(centre(), middle);
   basis_.gather(scale_, reach);
   for (float& r : reach) r *= static_cast<float>(step);
 
@@ -200,11 +229,18 @@ void Block::score(double step) {
 }
 
 void Block::fill(double step) {
-  auto values = std::make_shared<std::vector<float>>(*centre().values);
-  std::vector<float> zeta(values->size());
+  auto values = std::make_shared<std::vector<float>>(centre());
+  auto offset = std::make_shared<std::vector<float>>(values->size());
+  std::vector<float>& zeta = *offset;
   uniform_row(stream_key(seed_, name_, "/fill"), moves_, 0, zeta);
+  double reference = best_loss_;
   if (estimator_) {
     for (std::size_t i = 0; i < chosen_.size(); ++i) zeta[basis_.touched[i]] = chosen_[i];
+  } else if (linear_) {
+    move_.predicted_change =
+        std::inner_product(zeta.begin(), zeta.end(), linear_->slope.begin(), 0.0);
+    move_.predicted = linear_->level + move_.predicted_change;
+    reference = linear_->level;
   } else {
     move_.predicted = move_.predicted_change = none;
   }
@@ -216,25 +252,22 @@ void Block::fill(double step) {
   move_.step = step;
   move_.rank_correlation = rank_correlation(predictions_);
   fresh_ = move_;
-  awaiting_first_loss_ = true;
-  reference_loss_ = best_loss_;
-  current_ = {versions_++, std::move(values)};
-  answered_ = false;
+  current_ = {versions_++, std::move(values), std::move(offset), move_.predicted_change, reference};
+  tried_ = answered_ = false;
   estimator_.reset();
 }
 
 void Block::forget() {
   window_.clear();
   predictions_.clear();
-  awaiting_first_loss_ = false;
-  answered_ = false;
+  tried_ = answered_ = false;
   best_loss_ = std::numeric_limits<double>::infinity();
 }
 
 void Block::return_to_best() {
-  current_ = best_;
-  answered_ = false;
-  awaiting_first_loss_ = false;
+  current_ = {best_.number, best_.values, best_.offset};
+  mean_ = *best_.values;
+  tried_ = answered_ = false;
   fresh_.reset();
 }
 

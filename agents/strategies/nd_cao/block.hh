@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,26 +16,43 @@
 #include <vector>
 
 #include "agents/strategies/nd_cao/estimator.hh"
+#include "agents/strategies/nd_cao/linear.hh"
 
 namespace orrery::nd_cao {
 
 /// Own versions with a loss below which a fit says nothing.
 inline constexpr std::int64_t smallest_window = 5;
 
+enum class Estimate {
+  none,      ///< a move is one random candidate
+  monomial,  ///< the candidate of the lowest estimate (estimator.hh)
+  linear,    ///< a random candidate about a centre that is moved downhill (linear.hh)
+};
+
 enum class Centre {
   best,     ///< candidates surround the block's part of the best composite
   current,  ///< they surround the version in force
+  mean,     ///< they surround a point of its own, which each fit moves; for the linear estimate
+};
+
+/// What a block waits for before it moves again.
+enum class MoveAfter {
+  trial,  ///< that its version has been in an evaluation, and fewer than `ahead` wait for a loss
+  loss,   ///< that its version has a loss
 };
 
 struct BlockSettings {
-  bool estimator = true;  ///< false: the move is one random candidate
+  Estimate estimator = Estimate::monomial;
   std::int64_t monomials = 150;
   std::int64_t candidates = 250;
   std::int64_t top = 1;      ///< the move is the mean of this many best candidates, at full length
   std::int64_t window = 30;  ///< own versions whose losses the fit sees
   double ridge = 10;
   Centre centre = Centre::best;
+  double gain = 0.06;       ///< linear: how far a fit moves the centre, in steps (root mean square)
   bool antithetic = false;  ///< candidates come in pairs centre ± a ζ
+  MoveAfter move_after = MoveAfter::trial;
+  std::size_t ahead = 1;  ///< evaluations under way at once; with 1 both rules are the same
 };
 
 /// What a move was, for the log. Predictions are NaN where nothing was estimated.
@@ -70,11 +88,14 @@ class Block {
   /// window as its worst value. With `usable` false (an evaluation on an earlier objective set) it
   /// only settles which version k had.
   void result(std::int64_t k, double loss, bool best, bool usable = true);
-  /// Whether the version in force has a loss, so that the block may move.
-  bool may_move() const { return answered_; }
+  bool may_move() const {
+    return settings_.move_after == MoveAfter::loss ? answered_
+                                                   : tried_ && pending_.size() < settings_.ahead;
+  }
 
   /// A move in its three parts, so that each can be charged; after the third a new version is in
-  /// force. The first two do nothing where there is no estimator yet.
+  /// force. The first two do nothing where there is no estimate yet. With the linear estimate the
+  /// second moves the centre.
   void fit();
   void score(double step);
   void fill(double step);
@@ -94,18 +115,23 @@ class Block {
   struct Version {
     std::uint64_t number = 0;
     std::shared_ptr<const std::vector<float>> values;  ///< never written to once made
+    std::shared_ptr<const std::vector<float>> offset;  ///< from its centre, in steps
+    /// The estimate of the move that made it, and the loss that it was relative to; NaN: none.
+    double predicted_change = std::numeric_limits<double>::quiet_NaN();
+    double reference_loss = std::numeric_limits<double>::quiet_NaN();
   };
   struct Entry {
     Version version;
     double loss = 0;
+    std::int64_t k = 0;  ///< the evaluation that it is of
   };
   struct Pending {
     std::int64_t k = 0;
     Version version;
   };
 
-  const Version& centre() const { return settings_.centre == Centre::best ? best_ : current_; }
-  void remember_prediction(double loss);
+  const std::vector<float>& centre() const;
+  void remember_prediction(const Version& version, double loss);
 
   std::string name_;
   std::uint64_t seed_;
@@ -117,7 +143,8 @@ class Block {
   double best_loss_;
   std::deque<Pending> pending_;
   std::deque<Entry> window_;
-  bool answered_ = false;
+  bool tried_ = false;     ///< the version in force has been in an evaluation
+  bool answered_ = false;  ///< and has a loss
   std::int64_t newest_result_ = -1;
   std::uint64_t moves_ = 0;
   std::uint64_t versions_ = 0;
@@ -126,12 +153,12 @@ class Block {
   Basis basis_;
   std::optional<Estimator> estimator_;
   std::vector<float> chosen_;  ///< the winner's ζ at the touched coordinates
+  std::optional<LinearEstimate> linear_;
+  std::vector<float> mean_;  ///< Centre::mean
   Move move_;
   std::optional<Move> fresh_;  ///< made, and not yet in force at any evaluation
 
   // Predicted and seen changes of the last moves.
-  bool awaiting_first_loss_ = false;
-  double reference_loss_ = 0;
   std::deque<std::pair<double, double>> predictions_;
 };
 

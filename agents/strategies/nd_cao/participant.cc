@@ -136,6 +136,10 @@ void Participant::run_sync() {
 void Participant::run_async() {
   while (!over()) {
     if (first() && may_start()) {
+      // An evaluation of blocks that stood still is half wasted; these can move at once.
+      if (settings_.block.move_after == MoveAfter::trial)
+        while (move_one()) {
+        }
       start_evaluation();
       continue;
     }
@@ -376,7 +380,10 @@ void Participant::move(std::size_t b) {
   Block& block = blocks_[b];
   const double step = settings_.step_after(handled_);
   const BlockSettings& own = settings_.block;
-  if (block.estimates()) {
+  if (block.estimates() && own.estimator == Estimate::linear) {
+    node_.compute(estimator_fit_kernel(own.window, block.count()), [&] { block.fit(); });
+    node_.compute(reduce_kernel(block.count()), [&] { block.score(step); });
+  } else if (block.estimates()) {
     const auto entries = static_cast<std::int64_t>(block.window_size());
     node_.compute(fit_kernel(own, entries), [&] { block.fit(); });
     node_.compute(score_kernel(own), [&] { block.score(step); });

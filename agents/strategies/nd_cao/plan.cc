@@ -77,12 +77,17 @@ Placement make_plan(const ClusterView& cluster, const WorkloadView& workload,
         add(kernels, kernel);
       }
     }
-    if (settings.block.estimator) {
+    if (settings.block.estimator == Estimate::monomial) {
       for (const KernelSpec& kernel : fit_kernels(settings.block)) add(kernels, kernel);
       add(kernels, score_kernel(settings.block));
     }
     for (const BlockSpec& block : node.blocks) {
-      add(kernels, fill_kernel(coordinate_count(block, model, settings.input_rank)));
+      const std::int64_t coordinates = coordinate_count(block, model, settings.input_rank);
+      if (settings.block.estimator == Estimate::linear) {
+        add(kernels, estimator_fit_kernel(settings.block.window, coordinates));
+        add(kernels, reduce_kernel(coordinates));
+      }
+      add(kernels, fill_kernel(coordinates));
       add(kernels, write_kernel(block, model, settings.input_rank));
     }
     const auto activation_bytes = [&](int layers) {

@@ -31,6 +31,12 @@ std::vector<OptionSpec> option_specs() {
        .help = "async: results that a block may have had since its last move before no evaluation "
                "is started; above in_flight, or 1 with in_flight 1 (a barrier)",
        .minimum = 1},
+      {.name = "move_after",
+       .kind = OptionKind::choice,
+       .fallback = word("trial"),
+       .help = "async: a block moves again when its version has been in an evaluation and fewer "
+               "than in_flight wait for their loss (trial), or when its version has a loss (loss)",
+       .choices = {"trial", "loss"}},
       {.name = "step",
        .kind = OptionKind::number,
        .fallback = 0.15,
@@ -55,8 +61,12 @@ std::vector<OptionSpec> option_specs() {
       {.name = "estimator",
        .kind = OptionKind::choice,
        .fallback = word("monomial"),
-       .help = "how candidates are judged; none: a move is one random candidate",
-       .choices = {"monomial", "none"}},
+       .help =
+           "what a block makes of its window. monomial: candidates are judged by a fit of random "
+           "monomials; linear: the centre moves down the regression of losses on own offsets, "
+           "their trend taken out, and a move is one random candidate about it (write centre: "
+           "mean); none: a move is one random candidate",
+       .choices = {"monomial", "linear", "none"}},
       {.name = "monomials",
        .kind = OptionKind::integer,
        .fallback = whole(150),
@@ -85,9 +95,14 @@ std::vector<OptionSpec> option_specs() {
       {.name = "centre",
        .kind = OptionKind::choice,
        .fallback = word("best"),
-       .help = "what candidates surround: the block's part of the best composite, or its own "
-               "version in force",
-       .choices = {"best", "current"}},
+       .help = "what candidates surround: the block's part of the best composite, its own version "
+               "in force, or a point of its own that the linear estimate moves",
+       .choices = {"best", "current", "mean"}},
+      {.name = "gain",
+       .kind = OptionKind::number,
+       .fallback = 0.06,
+       .help = "estimator linear: how far each fit moves the centre, in steps (root mean square)",
+       .minimum = 0},
       {.name = "antithetic",
        .kind = OptionKind::boolean,
        .fallback = false,
@@ -157,13 +172,23 @@ Settings read_settings(const Options& options, const StopRule& stop) {
   settings.input_whitening = options.number("input_whitening");
   settings.set_every = options.integer("set_every");
   settings.budget = stop.evaluations.value_or(0);
-  settings.block.estimator = options.text("estimator") == "monomial";
+  const std::string& estimator = options.text("estimator");
+  settings.block.estimator = estimator == "monomial" ? Estimate::monomial
+                             : estimator == "linear" ? Estimate::linear
+                                                     : Estimate::none;
   settings.block.monomials = options.integer("monomials");
   settings.block.candidates = options.integer("candidates");
   settings.block.top = options.integer("top");
   settings.block.window = options.integer("window");
   settings.block.ridge = options.number("ridge");
-  settings.block.centre = options.text("centre") == "best" ? Centre::best : Centre::current;
+  const std::string& centre = options.text("centre");
+  settings.block.centre = centre == "best"      ? Centre::best
+                          : centre == "current" ? Centre::current
+                                                : Centre::mean;
+  settings.block.gain = options.number("gain");
+  settings.block.move_after =
+      options.text("move_after") == "trial" ? MoveAfter::trial : MoveAfter::loss;
+  settings.block.ahead = static_cast<std::size_t>(settings.in_flight);
   settings.block.antithetic = options.boolean("antithetic");
 
   if (settings.mode == Mode::async && settings.staleness <= settings.in_flight &&
@@ -172,6 +197,11 @@ Settings read_settings(const Options& options, const StopRule& stop) {
                          std::to_string(settings.in_flight) +
                          " could wait for ever; write a staleness of " +
                          std::to_string(settings.in_flight + 1) + " or more");
+  }
+  if ((settings.block.estimator == Estimate::linear) != (settings.block.centre == Centre::mean)) {
+    throw PlacementError(
+        "the linear estimate and the centre that it moves go together; write estimator: linear "
+        "with centre: mean, or neither");
   }
   if (settings.block.top > settings.block.candidates) {
     throw PlacementError("top " + std::to_string(settings.block.top) + " of " +

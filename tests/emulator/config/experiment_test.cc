@@ -164,7 +164,7 @@ TEST(Experiment, WrittenAndReadAgainItIsTheSame) {
     EXPECT_EQ(to_yaml(again, catalog), written);
   };
   check(full, fake_catalog());
-  for (const char* name : {"quickstart", "ring", "faults", "minimal"})
+  for (const char* name : {"quickstart", "ring", "faults", "minimal", "nd_cao", "parameter_server"})
     check(read_file(configs + name + ".yaml"), emulator::strategy_catalog());
 }
 

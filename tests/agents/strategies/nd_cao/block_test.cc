@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <deque>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 namespace orrery::nd_cao {
@@ -85,8 +87,47 @@ TEST(Block, TheWindowHasOneEntryAVersionWithItsLatestLossAndAtMostT) {
   EXPECT_EQ(block.window_size(), 5u);
 }
 
-TEST(Block, MovesOnlyWhenTheVersionInForceHasALoss) {
-  Block block = make_block();
+TEST(Block, MovesWhenItsVersionWasTriedAndFewerThanWTrialsWait) {
+  BlockSettings settings;
+  settings.ahead = 2;
+  Block block = make_block(settings);
+  EXPECT_FALSE(block.may_move());  // not tried
+  block.in_force(0);
+  EXPECT_TRUE(block.may_move());  // one of two under way
+  move(block);
+  EXPECT_FALSE(block.may_move());
+  block.in_force(1);
+  EXPECT_FALSE(block.may_move());  // two
+  block.result(0, 1.0, true);
+  EXPECT_TRUE(block.may_move());
+}
+
+TEST(Block, APredictionIsComparedWithTheLossOfItsOwnVersion) {
+  // Two under way: each version's loss comes when the next is in force.
+  BlockSettings settings;
+  settings.ahead = 2;
+  Block block = make_block(settings);
+  const auto loss_of = [](const std::vector<float>& x) { return bowl(x); };
+  std::deque<double> due{loss_of(block.current())};
+  block.in_force(0);
+  double best = 1e9;
+  std::optional<Move> made;
+  for (int k = 1; k < 60; ++k) {
+    move(block);
+    made = block.in_force(k);
+    due.push_back(loss_of(block.current()));
+    block.result(k - 1, due.front(), due.front() < best);
+    best = std::min(best, due.front());
+    due.pop_front();
+  }
+  EXPECT_TRUE(std::isfinite(made.value().rank_correlation));
+}
+
+TEST(Block, AfterLossItMovesOnlyWhenTheVersionInForceHasALoss) {
+  BlockSettings settings;
+  settings.move_after = MoveAfter::loss;
+  settings.ahead = 2;
+  Block block = make_block(settings);
   EXPECT_FALSE(block.may_move());
   block.in_force(0);
   block.in_force(1);
@@ -114,7 +155,7 @@ TEST(Block, ANonFiniteLossIsTheWorstOfTheWindowAndNeverSpreads) {
 
 TEST(Block, WithFewerThanFiveEntriesAMoveIsOneRandomCandidate) {
   BlockSettings none;
-  none.estimator = false;
+  none.estimator = Estimate::none;
   Block with = make_block();
   Block without = make_block(none);
   for (int k = 0; k < 4; ++k) {
@@ -155,13 +196,26 @@ TEST(Block, RandomNumbersDependOnSeedNameAndOwnMoveNumberAlone) {
 
 TEST(Block, LowersALossAndTheEstimatorHelps) {
   BlockSettings none;
-  none.estimator = false;
+  none.estimator = Estimate::none;
   Block with = make_block();
   Block without = make_block(none);
   const double start = bowl(with.current());
   const double plain = descend(without, 150, bowl);
   const double estimated = descend(with, 150, bowl);
   EXPECT_LT(plain, start);
+  EXPECT_LT(estimated, plain);
+}
+
+TEST(Block, TheLinearEstimateLowersALossAndMovesItsCentreAlone) {
+  BlockSettings linear;
+  linear.estimator = Estimate::linear;
+  linear.centre = Centre::mean;
+  BlockSettings none;
+  none.estimator = Estimate::none;
+  Block with = make_block(linear);
+  Block without = make_block(none);
+  const double plain = descend(without, 300, bowl);
+  const double estimated = descend(with, 300, bowl);
   EXPECT_LT(estimated, plain);
 }
 

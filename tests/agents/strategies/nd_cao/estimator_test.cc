@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "agents/strategies/nd_cao/linear.hh"
+
 namespace orrery::nd_cao {
 namespace {
 
@@ -131,6 +133,49 @@ TEST(Estimator, IsUnclippedOutsideTheWindow) {
   basis.monomials = {{1, {0, 0, 0}}};
   const Estimator estimator = Estimator::fit(basis, window, 1e-9);
   EXPECT_NEAR(estimator(std::vector<float>{100}), 300, 1e-4);
+}
+
+/// `count` offsets of `size` coordinates, uniform in (−1, 1).
+std::vector<std::vector<float>> offsets(std::size_t count, std::size_t size) {
+  Philox random(1, "offsets");
+  std::vector<std::vector<float>> rows(count, std::vector<float>(size));
+  for (auto& row : rows) {
+    for (float& value : row) value = static_cast<float>(random.uniform(-1, 1));
+  }
+  return rows;
+}
+
+TEST(LinearEstimate, FindsASlopeUnderATrendOfTheOthers) {
+  // Loss = 3 x₀ − x₁, and falls by 10 each evaluation by the others' work.
+  const auto rows = offsets(400, 4);
+  std::vector<LinearObservation> window;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto k = static_cast<std::int64_t>(i);
+    window.push_back({rows[i], 3 * rows[i][0] - rows[i][1] - 10.0 * static_cast<double>(k), k});
+  }
+  const LinearEstimate estimate = fit_linear(window);
+  // The penalty of 4 against 400 offsets of mean square 1/3 shrinks by 3 %.
+  EXPECT_NEAR(estimate.slope[0], 3, 0.2);
+  EXPECT_NEAR(estimate.slope[1], -1, 0.1);
+  EXPECT_NEAR(estimate.slope[2], 0, 0.1);
+  EXPECT_NEAR(estimate.level, -3990, 1);
+}
+
+TEST(LinearEstimate, ATrendAloneHasNoSlope) {
+  const auto rows = offsets(30, 10);
+  std::vector<LinearObservation> window;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    window.push_back({rows[i], 5.0 - static_cast<double>(i), static_cast<std::int64_t>(i)});
+  }
+  for (const double slope : fit_linear(window).slope) EXPECT_NEAR(slope, 0, 1e-9);
+  for (const float step : downhill(std::vector<double>(3, 0.0))) EXPECT_EQ(step, 0.0f);
+}
+
+TEST(LinearEstimate, DownhillHasAUnitRootMeanSquare) {
+  const auto direction = downhill(std::vector<double>{3, -4, 0, 0});
+  EXPECT_NEAR(direction[0], -1.2, 1e-6);
+  EXPECT_NEAR(direction[1], 1.6, 1e-6);
+  EXPECT_THROW(fit_linear({}), std::logic_error);
 }
 
 }  // namespace

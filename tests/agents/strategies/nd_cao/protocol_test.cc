@@ -314,7 +314,7 @@ TEST(NdCaoProtocol, AsyncWithABarrierIsSync) {
 TEST(NdCaoProtocol, CachingSavesActivationsAndChangesNoLoss) {
   // Compute is free, so that what is saved does not change what comes first.
   ToyRun with(4, 80);
-  with.set("mode", "async");
+  with.set("mode", "async").set("move_after", "loss");
   ToyRun without = with;
   without.set("caching", OptionValue(false));
   const SimResult a = with.run_ok();
@@ -326,6 +326,27 @@ TEST(NdCaoProtocol, CachingSavesActivationsAndChangesNoLoss) {
   };
   EXPECT_EQ(computed(b), 80 * 30);
   EXPECT_LT(computed(a), 80 * 30);
+}
+
+TEST(NdCaoProtocol, InAsyncEveryBlockMovesForEachEvaluationWhereItsMovesAreQuick) {
+  for (const int in_flight : {2, 3}) {
+    ToyRun toy(4, 60);
+    toy.set("mode", "async").set("in_flight", in_flight).set("partition", "rows");
+    toy.set("blocks_per_node", 2);
+    toy.spec.costs.assign(4, costs({{KernelOp::forward, 5}}));
+    const SimResult result = toy.run_ok();
+    for (const SimNode& node : result.nodes) {
+      std::map<double, double> moves;
+      for (const wire::Step& row : node.rows("move")) {
+        ++moves[extra(row, "block")];
+        EXPECT_LE(extra(row, "staleness"), in_flight);
+        // Fits know all results but those of evaluations under way.
+        EXPECT_GE(extra(row, "newest"), extra(row, "evaluation") - 1 - in_flight);
+      }
+      EXPECT_EQ(moves.size(), 2u);
+      for (const auto& [block, count] : moves) EXPECT_EQ(count, 59) << block;
+    }
+  }
 }
 
 TEST(NdCaoProtocol, AStragglerHoldsTheOthersAtTheStalenessBound) {
@@ -359,6 +380,7 @@ TEST(NdCaoProtocol, AForwardThatHasArrivedGoesBeforeAMove) {
   ToyRun toy(4, 60);
   toy.set("mode", "async").set("partition", "rows").set("blocks_per_node", 4).set("staleness", 20);
   toy.spec.costs.assign(4, costs({{KernelOp::forward, 1}, {KernelOp::fill, 30}}));
+  toy.spec.costs[0] = costs({{KernelOp::forward, 1}});  // else it would set the pace itself
   const SimResult result = toy.run_ok();
   std::map<double, std::set<double>> versions;
   for (const wire::Step& row : result.nodes[1].rows("move")) {
@@ -475,6 +497,7 @@ TEST(NdCaoProtocol, NeverWaitsForEver) {
                              ? 1
                              : in_flight + 1 + static_cast<int>(random.below(3)));
     toy.set("partition", "rows").set("blocks_per_node", 1 + static_cast<int>(random.below(3)));
+    if (random.below(3) == 0) toy.set("move_after", "loss");
     if (random.below(3) == 0) toy.set("set_every", 3 + static_cast<int>(random.below(6)));
     if (random.below(3) == 0) toy.spec.stop = {.time = Duration::milliseconds(120)};
     if (random.below(4) == 0) toy.spec.stop.loss = 1.05;

@@ -81,10 +81,12 @@ TEST(NdCaoTiming, SyncFollowsItsRecursion) {
   }
 }
 
-SimResult run_async(const Times& times, int in_flight, int staleness, ToyRun& toy) {
+/// By the rule `loss` unless said otherwise: the closed form is of that.
+SimResult run_async(const Times& times, int in_flight, int staleness, ToyRun& toy,
+                    const char* rule = "loss") {
   times.apply(toy.spec);
   toy.set("mode", "async").set("in_flight", in_flight).set("staleness", staleness);
-  toy.set("caching", OptionValue(false));
+  toy.set("caching", OptionValue(false)).set("move_after", rule);
   return toy.run_ok();
 }
 
@@ -144,6 +146,19 @@ TEST(NdCaoTiming, DearMovesOfAllNodesCostMoreThanThoseOfAnyAndLessThanInSync) {
   EXPECT_LT(period(result), 0.9 * period(sync.run_ok()));
 }
 
+TEST(NdCaoTiming, AfterATrialADearMoveWeighsOnlyOnceInWEvaluations) {
+  ToyRun toy(4, 400);
+  const Times times{{1, 2, 3, 4}, {0, 0, 0, 80}, 1, 0};
+  EXPECT_NEAR(period(run_async(times, 2, roomy, toy, "trial")), 4 + 80 / 2.0, 0.03 * 44);
+}
+
+TEST(NdCaoTiming, AfterATrialNode0MovesBeforeItStarts) {
+  ToyRun toy(4, 200);
+  const Times times{{2, 2, 2, 2}, {6, 0, 0, 0}, 3, 0};
+  EXPECT_NEAR(period(run_async(times, 2, roomy, toy, "trial")), (6 + 4 * 2 + 4 * 3) / 2.0,
+              0.03 * 13);
+}
+
 TEST(NdCaoTiming, WithAStragglerTwoUnderWayTakeFourSeventhsOfSyncAndOneGainsNothing) {
   const Times times{{5, 20, 5, 5}, {0, 0, 0, 0}, 0, 0};
   ToyRun sync(4, 200);
@@ -172,7 +187,7 @@ TEST(NdCaoTiming, CachingSparesASlowFirstStageThatMovesSeldom) {
   ToyRun with(4, 200);
   const Times times{{20, 1, 1, 1}, {0, 0, 0, 0}, 0.5, 0};
   times.apply(with.spec);
-  with.set("mode", "async").set("staleness", 8);
+  with.set("mode", "async").set("staleness", 8).set("move_after", "loss");
   ToyRun without = with;
   without.set("caching", OptionValue(false));
   EXPECT_LT(period(with.run_ok()), period(without.run_ok()));
