@@ -146,6 +146,10 @@ std::vector<std::string> compute_environment() {
       // gRPC wakes for what it can use, not for each packet: the same arrivals at a sixth of the
       // cost.
       "GRPC_EXPERIMENTS=tcp_frame_size_tuning,tcp_rcv_lowat",
+      // Debian 13's libtorch brings Open MPI and so UCX, which on being loaded patches the C
+      // library's memory functions and waits in between with its eyes on the clock: in a guest
+      // seven times the work of loading libtorch.
+      "UCX_MEM_MMAP_HOOK_MODE=none",
       "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold="
       "8589934592:"
       "glibc.malloc.top_pad=16777216:glibc.malloc.arena_max=1",

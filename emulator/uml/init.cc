@@ -36,16 +36,28 @@ void mount_over(const char* type, const std::string& where, const char* data) {
     throw_errno(std::string("mount ") + type + " on " + where);
 }
 
-// Abseil (and with it gRPC) looks here for the rate of the time-stamp counter. Where it finds none,
-// it measures: it sleeps some 250 ms, holding a lock, and compares with a counter that runs on the
-// host's time. In virtual time that never agrees, and differs from run to run.
+// Several libraries look for the rate of the time-stamp counter. Where they find none, they
+// measure: they compare a clock with a counter that runs on the host's time. In virtual time that
+// never agrees, takes the longer the less it does, and differs from run to run.
 void name_counter_rate() {
+  // Abseil (and with it gRPC); it would sleep some 250 ms, holding a lock.
   const std::string cpus = "/sys/devices/system/cpu";
   mount_over("tmpfs", cpus, nullptr);
   for (const char* list : {"online", "possible", "present"})
     orrery::write_file(cpus + "/" + list, "0\n");
   if (::mkdir((cpus + "/cpu0").c_str(), 0755) != 0) throw_errno("make a folder in " + cpus);
   orrery::write_file(cpus + "/cpu0/tsc_freq_khz", "1000000\n");
+
+  // UCX and PSM2, which come with Debian 13's libtorch by way of Open MPI. They measure on being
+  // loaded; UCX until the figures converge.
+  std::string text = orrery::read_file("/proc/cpuinfo");
+  const std::string model = "model name\t: UML";
+  const std::size_t at = text.find(model);
+  if (at == std::string::npos) return;
+  text.replace(at, model.size(), model + " @ 1.00GHz\ncpu MHz\t\t: 1000.000");
+  orrery::write_file(cpus + "/cpu0/cpuinfo", text);
+  if (::mount((cpus + "/cpu0/cpuinfo").c_str(), "/proc/cpuinfo", nullptr, MS_BIND, nullptr) != 0)
+    throw_errno("mount over /proc/cpuinfo");
 }
 
 void loopback_up() {
