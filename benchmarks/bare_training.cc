@@ -22,7 +22,8 @@ ModelSpec model_of(const std::string& text) {
   if (text == "lenet5") return make_lenet5(28);
   std::vector<std::int64_t> widths;
   std::istringstream words(text);
-  for (std::string word; std::getline(words, word, ',');) widths.push_back(std::atoll(word.c_str()));
+  for (std::string word; std::getline(words, word, ',');)
+    widths.push_back(std::atoll(word.c_str()));
   return make_mlp(widths, LayerKind::tanh);
 }
 

@@ -5,8 +5,11 @@
 // Each case runs the built programs as a user would and prints one line a figure: the median and,
 // between brackets, the interval that holds the true median with 95 % confidence (by order
 // statistics; of fewer than six runs all of them lie within it). What is compared runs in turn,
-// A B A B …, so that a machine whose speed drifts does so for both.
+// A B A B …, so that a machine whose speed drifts does so for both. Each time is given twice: as it
+// passes on the host, and as the processor's time of all processes that took part, which is what is
+// left to compare on a machine that others use, too.
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,16 +70,26 @@ void print(const std::string& what, const std::vector<double>& values, const cha
   std::fflush(stdout);
 }
 
-std::vector<double> ratios(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> result;
-  for (std::size_t i = 0; i < a.size(); ++i) result.push_back(a[i] / b[i]);
-  return result;
-}
+/// Seconds of one run: on the host's clock, and of the processor.
+struct Seconds {
+  double host, processor;
+  Seconds operator-(const Seconds& other) const {
+    return {host - other.host, processor - other.processor};
+  }
+  Seconds operator/(const Seconds& other) const {
+    return {host / other.host, processor / other.processor};
+  }
+  Seconds operator*(double factor) const { return {host * factor, processor * factor}; }
+};
 
-std::vector<double> differences(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> result;
-  for (std::size_t i = 0; i < a.size(); ++i) result.push_back(a[i] - b[i]);
-  return result;
+void print(const std::string& what, const std::vector<Seconds>& runs, const char* unit) {
+  std::vector<double> host, processor;
+  for (const Seconds& seconds : runs) {
+    host.push_back(seconds.host);
+    processor.push_back(seconds.processor);
+  }
+  print(what + ", host", host, unit);
+  print(what + ", processor", processor, unit);
 }
 
 // --- programs
@@ -100,9 +113,10 @@ class Folder {
   std::string path_;
 };
 
-/// Runs `argv` to its end, with what orrery gives to what computes; returns host seconds.
-/// `watch` is called now and then meanwhile.
-double seconds_of(std::vector<std::string> argv, const std::function<void(pid_t)>& watch = {}) {
+/// Runs `argv` to its end, with what orrery gives to what computes. `watch` is called now and then
+/// meanwhile.
+Seconds seconds_of(std::vector<std::string> argv, const std::function<void(pid_t)>& watch = {}) {
+  std::fflush(nullptr);
   const auto begin = HostClock::now();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -116,16 +130,21 @@ double seconds_of(std::vector<std::string> argv, const std::function<void(pid_t)
     ::_exit(127);
   }
   int status = 0;
+  rusage usage{};
   if (watch) {
-    while (::waitpid(child, &status, WNOHANG) == 0) {
+    while (::wait4(child, &status, WNOHANG, &usage) == 0) {
       watch(child);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
   } else {
-    ::waitpid(child, &status, 0);
+    ::wait4(child, &status, 0, &usage);
   }
   if (status != 0) throw std::runtime_error(argv[0] + " failed");
-  return std::chrono::duration<double>(HostClock::now() - begin).count();
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return {std::chrono::duration<double>(HostClock::now() - begin).count(),
+          seconds(usage.ru_utime) + seconds(usage.ru_stime)};
 }
 
 struct Experiment {
@@ -169,19 +188,20 @@ void kernels(int repeat) {
     const Folder folder;
     Experiment brief = c.experiment;
     brief.steps = 1;
-    std::vector<double> exact, host, exact_brief, host_brief;
+    std::vector<Seconds> exact, host, whole, apart;
     for (int i = 0; i < repeat; ++i) {
       exact.push_back(seconds_of(orrery_run(folder, c.experiment)));
       host.push_back(seconds_of(bare(c.experiment)));
-      exact_brief.push_back(seconds_of(orrery_run(folder, brief)));
-      host_brief.push_back(seconds_of(bare(brief)));
+      const Seconds exact_brief = seconds_of(orrery_run(folder, brief));
+      const Seconds host_brief = seconds_of(bare(brief));
+      whole.push_back(exact.back() / host.back());
+      apart.push_back((exact.back() - exact_brief) / (host.back() - host_brief));
     }
     const std::string name = c.name;
     print(name + ": exact, 40 steps of 4 nodes", exact, "s");
     print(name + ": bare libtorch, 160 steps", host, "s");
-    print(name + ": ratio, start-up included", ratios(exact, host), "×");
-    print(name + ": ratio, start-up apart",
-          ratios(differences(exact, exact_brief), differences(host, host_brief)), "×");
+    print(name + ": ratio, start-up included", whole, "×");
+    print(name + ": ratio, start-up apart", apart, "×");
   }
 }
 
@@ -191,14 +211,14 @@ void messages(int repeat) {
     return seconds_of({ORRERY_GUEST, "--mem", "512MiB", "--", STREAM_GUEST, std::to_string(count),
                        std::to_string(bytes)});
   };
-  std::vector<double> per_megabyte, per_message;
+  std::vector<Seconds> per_megabyte, per_message;
   for (int i = 0; i < repeat; ++i) {
-    const double little = run(4, 1'000'000);
-    const double much = run(44, 1'000'000);
-    const double few = run(100, 64);
-    const double many = run(2100, 64);
-    per_megabyte.push_back((much - little) / 40);
-    per_message.push_back((many - few) / 2000 * 1e3);
+    const Seconds little = run(4, 1'000'000);
+    const Seconds much = run(44, 1'000'000);
+    const Seconds few = run(100, 64);
+    const Seconds many = run(2100, 64);
+    per_megabyte.push_back((much - little) * (1.0 / 40));
+    per_message.push_back((many - few) * (1e3 / 2000));
   }
   print("a megabyte, in messages of 1 MB at 100 Mbit/s", per_megabyte, "s");
   print("a message of 64 bytes", per_message, "ms");
@@ -207,18 +227,15 @@ void messages(int repeat) {
 /// A run of one step, from the command to its report: no less than the time to the first step.
 void start(int repeat) {
   const Folder folder;
-  std::vector<double> four, sixteen;
+  std::vector<Seconds> four, sixteen, each;
   for (int i = 0; i < repeat; ++i) {
     four.push_back(seconds_of(orrery_run(folder, {4, "784,128,10", 32, 1})));
     sixteen.push_back(seconds_of(orrery_run(folder, {16, "784,128,10", 32, 1})));
+    each.push_back((sixteen.back() - four.back()) * (1.0 / 12));
   }
   print("a whole run of one step, 4 agents", four, "s");
   print("a whole run of one step, 16 agents", sixteen, "s");
-  print("each further agent", [&] {
-    std::vector<double> each = differences(sixteen, four);
-    for (double& value : each) value /= 12;
-    return each;
-  }(), "s");
+  print("each further agent", each, "s");
 }
 
 // --- memory
@@ -288,8 +305,8 @@ void memory(int repeat) {
     }
   print("peak of the guest's memory, 4 agents", four, "MiB");
   print("peak of the guest's memory, 16 agents", sixteen, "MiB");
-  std::vector<double> each = differences(sixteen, four);
-  for (double& value : each) value /= 12;
+  std::vector<double> each;
+  for (std::size_t i = 0; i < four.size(); ++i) each.push_back((sixteen[i] - four[i]) / 12);
   print("each further agent", each, "MiB");
 }
 

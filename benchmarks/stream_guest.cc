@@ -22,7 +22,8 @@ void run_node(const netshape::Plan& plan, int rank, std::int64_t count, std::int
               Instant start) {
   TransportOptions options;
   options.rank = rank;
-  for (const char* name : {"node0", "node1"}) options.addresses.push_back(plan.vertex(name).address);
+  for (const char* name : {"node0", "node1"})
+    options.addresses.push_back(plan.vertex(name).address);
   const std::int64_t buffer = plan.path("node0", "node1").socket_buffer.value;
   options.socket_buffers.assign(2, buffer);
   MonotonicClock clock;

@@ -37,13 +37,13 @@ Registers marked(std::uint64_t owner) {
   return registers;
 }
 
-#define EACH_REGISTER(move)                                                           \
-  move(0) move(1) move(2) move(3) move(4) move(5) move(6) move(7) move(8) move(9)     \
-  move(10) move(11) move(12) move(13) move(14) move(15)
+#define EACH_REGISTER(move)                                                                \
+  move(0) move(1) move(2) move(3) move(4) move(5) move(6) move(7) move(8) move(9) move(10) \
+      move(11) move(12) move(13) move(14) move(15)
 #define LOAD(n) "vmovdqu 32*" #n "(%[in]), %%ymm" #n "\n"
 #define STORE(n) "vmovdqu %%ymm" #n ", 32*" #n "(%[out])\n"
-#define VECTORS                                                                               \
-  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",    \
+#define VECTORS                                                                            \
+  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
       "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
 
 /// Fills the registers, makes system call `number`, writes a byte to `touched` if that is not null,
@@ -77,8 +77,7 @@ void expect_kept(std::uint64_t owner, long number, long a, long b, volatile char
 }
 
 char* fresh_pages(std::size_t bytes) {
-  void* const p =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   check(reinterpret_cast<std::intptr_t>(p), "mmap");
   return static_cast<char*>(p);
 }
@@ -104,27 +103,28 @@ const Registration faults{"registers_faults", [] {
 
 // Threads of one process run in one host process and yield to each other in the middle; some end
 // while their registers are still there, and others begin.
-const Registration in_threads{
-    "registers_threads", [] {
-      needs_vectors();
-      for (int generation = 0; generation < 10; ++generation) {
-        std::vector<std::thread> threads;
-        std::array<bool, 4> kept{};
-        for (std::size_t me = 0; me < kept.size(); ++me)
-          threads.emplace_back([&kept, me, generation] {
-            bool all = true;
-            for (std::uint64_t i = 0; i < 50; ++i) {
-              const Registers mine = marked(1 + me + 4 * i);
-              all &= across(mine, SYS_sched_yield, 0, 0, nullptr) == mine;
-            }
-            kept[me] = all;
-            // Ends it there and then, its registers still filled.
-            if (generation % 2 == 0) across(marked(77 + me), SYS_exit, 0, 0, nullptr);
-          });
-        for (std::thread& thread : threads) thread.join();
-        for (const bool mine : kept) expect(mine, "each thread keeps its own");
-      }
-    }};
+const Registration in_threads{"registers_threads", [] {
+                                needs_vectors();
+                                for (int generation = 0; generation < 10; ++generation) {
+                                  std::vector<std::thread> threads;
+                                  std::array<bool, 4> kept{};
+                                  for (std::size_t me = 0; me < kept.size(); ++me)
+                                    threads.emplace_back([&kept, me, generation] {
+                                      bool all = true;
+                                      for (std::uint64_t i = 0; i < 50; ++i) {
+                                        const Registers mine = marked(1 + me + 4 * i);
+                                        all &= across(mine, SYS_sched_yield, 0, 0, nullptr) == mine;
+                                      }
+                                      kept[me] = all;
+                                      // Ends it there and then, its registers still filled.
+                                      if (generation % 2 == 0)
+                                        across(marked(77 + me), SYS_exit, 0, 0, nullptr);
+                                    });
+                                  for (std::thread& thread : threads) thread.join();
+                                  for (const bool mine : kept)
+                                    expect(mine, "each thread keeps its own");
+                                }
+                              }};
 
 const Registration in_processes{
     "registers_fork", [] {
@@ -183,18 +183,18 @@ bool same_lower(const Registers& a, const Registers& b) {
   return a.mxcsr == b.mxcsr;
 }
 
-const Registration in_signals{
-    "registers_signals", [] {
-      needs_vectors();
-      struct sigaction action {};
-      action.sa_handler = disturb;
-      check(sigaction(SIGUSR1, &action, nullptr), "sigaction");
-      for (std::uint64_t i = 1; i <= 20; ++i) {
-        const Registers after = across(marked(i), SYS_kill, getpid(), SIGUSR1, nullptr);
-        expect(handled == static_cast<int>(i), "the handler ran");
-        expect(same_lower(after, marked(i)), "over a signal");
-      }
-    }};
+const Registration in_signals{"registers_signals", [] {
+                                needs_vectors();
+                                struct sigaction action {};
+                                action.sa_handler = disturb;
+                                check(sigaction(SIGUSR1, &action, nullptr), "sigaction");
+                                for (std::uint64_t i = 1; i <= 20; ++i) {
+                                  const Registers after =
+                                      across(marked(i), SYS_kill, getpid(), SIGUSR1, nullptr);
+                                  expect(handled == static_cast<int>(i), "the handler ran");
+                                  expect(same_lower(after, marked(i)), "over a signal");
+                                }
+                              }};
 
 }  // namespace
 }  // namespace orrery::probe
