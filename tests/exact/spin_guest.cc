@@ -11,11 +11,15 @@ namespace {
 void spin() {
   GuestCluster cluster;
   for (const char* name : {"node0", "node1"}) cluster.nodes.push_back({name, {}, {}});
+  for (int i = 0; i < 2; ++i)
+    cluster.costs.push_back(std::make_shared<FixedCost>(
+        std::map<KernelOp, Duration>{{KernelOp::reduce, Duration::milliseconds(100)}}));
   cluster.placement.nodes.resize(2);
   cluster.placement.nodes[1].sends_to = {0};
   run_in_guest(cluster, [](Node& node, VectorSink&) {
     if (node.rank() == 1) {
       node.send(0, {MessageKind::control, 7, "first", {}});
+      node.finish(node.start(reduce_kernel(1), [] {}));  // until node 0 has it and waits again
       node.compute(copy_kernel(1234), [] {
         for (std::atomic<int> i{0};; ++i) {
         }
