@@ -5,6 +5,7 @@
 #include <ctime>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "base/error.hh"
 
@@ -159,30 +160,60 @@ Device::Device(Clock& clock, std::shared_ptr<const CostModel> cost, double speed
   if (!(speed > 0)) throw std::logic_error("the speed of a device is above 0");
 }
 
-Device::Handle Device::start(const KernelSpec& kernel, const std::function<void()>& work) {
+Duration Device::duration(const KernelSpec& kernel) const {
+  const Duration base = cost_->base(kernel);
+  return speed_ == 1 ? base : base * (1 / speed_);
+}
+
+Device::Handle Device::occupy(const KernelSpec& kernel, const std::function<void()>& work) {
   if (work) {
     const CycleCounter counter(totals_.charged_cycles);
     work();
   }
-  const Duration base = cost_->base(kernel);
-  const Duration cost = speed_ == 1 ? base : base * (1 / speed_);
   const Instant begin = std::max(time_, free_at_);
-  const Handle handle{begin, schedule_.finish(begin, cost)};
+  const Handle handle{begin, schedule_.finish(begin, duration(kernel))};
   free_at_ = handle.end;
   totals_.busy += handle.end - begin;
   ++totals_.kernels;
   return handle;
 }
 
-void Device::wait(const Handle& handle) {
-  time_ = std::max(time_, handle.end);
-  settle();
+Device::Handle Device::start(const KernelSpec& kernel, const std::function<void()>& work) {
+  Handle handle = occupy(kernel, work);
+  handle.number = ++started_;
+  under_way_.emplace(handle.number, handle.end);
+  return handle;
 }
 
 Device::Handle Device::run(const KernelSpec& kernel, const std::function<void()>& work) {
-  const Handle handle = start(kernel, work);
+  const Handle handle = occupy(kernel, work);
   time_ = handle.end;
   return handle;
+}
+
+Device::Handle Device::interrupt(const KernelSpec& message) {
+  if (free_at_ <= time_) return run(message, nullptr);
+  const Duration cost = duration(message);
+  const Handle handle{time_, schedule_.finish(time_, cost)};
+  // No work is lost, so what was to end at t now ends where as much more is done after t.
+  const Instant was_free_at = std::exchange(free_at_, schedule_.finish(free_at_, cost));
+  for (auto& [number, end] : under_way_)
+    if (end > time_) end = schedule_.finish(end, cost);
+  totals_.busy += free_at_ - was_free_at;
+  ++totals_.kernels;
+  time_ = handle.end;
+  return handle;
+}
+
+Instant Device::end_of(const Handle& handle) const {
+  const auto found = under_way_.find(handle.number);
+  return found == under_way_.end() ? handle.end : found->second;
+}
+
+void Device::wait(const Handle& handle) {
+  time_ = std::max(time_, end_of(handle));
+  under_way_.erase(handle.number);
+  settle();
 }
 
 void Device::settle() {

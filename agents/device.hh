@@ -86,7 +86,8 @@ class Device {
  public:
   struct Handle {
     Instant begin;
-    Instant end;
+    Instant end;               ///< unless messages interrupt it: see end_of()
+    std::uint64_t number = 0;  ///< of a kernel that start() began
   };
   struct Totals {
     Duration busy;  ///< emulated
@@ -100,9 +101,12 @@ class Device {
   /// Runs `work` for real now; in emulated time it begins when the device is free and lasts as long
   /// as the cost model says. Returns without waiting, so that messages overlap.
   Handle start(const KernelSpec& kernel, const std::function<void()>& work);
-  /// Occupies the device without a computation of ours to run (e.g. a message's serialisation,
-  /// which the transport itself has done or will do).
-  Handle charge(const KernelSpec& kernel) { return start(kernel, nullptr); }
+  /// Handles a message: its (de)serialisation, which the transport itself has done or will do. As on
+  /// a real processor that does not wait for a kernel under way: it takes the device at once, and
+  /// what was started ends later by as much work. The node is at its end afterwards, as by run().
+  Handle interrupt(const KernelSpec& message);
+  /// When a started kernel ends, by what is known now.
+  Instant end_of(const Handle& handle) const;
   /// Sleeps until the kernel's end.
   void wait(const Handle& handle);
   /// Runs a kernel, and counts the node as being at its end without sleeping until then. Before
@@ -122,6 +126,9 @@ class Device {
   Clock& clock() { return clock_; }
 
  private:
+  Duration duration(const KernelSpec& kernel) const;
+  Handle occupy(const KernelSpec& kernel, const std::function<void()>& work);
+
   Clock& clock_;
   std::shared_ptr<const CostModel> cost_;
   double speed_;
@@ -129,6 +136,8 @@ class Device {
   Instant time_{};      ///< the node's own
   Instant slept_to_{};  ///< the clock has reached this for sure
   Instant free_at_{};   ///< the device's
+  std::map<std::uint64_t, Instant> under_way_;  ///< ends of started kernels, by number
+  std::uint64_t started_ = 0;
   Totals totals_;
 };
 

@@ -29,7 +29,10 @@ class Node::Inside {
     if (node_.parts_.device.totals().kernels > 0)
       node_.uncharged_cycles_ += host_cycles() - node_.outside_since_;
   }
-  ~Inside() { node_.outside_since_ = host_cycles(); }
+  ~Inside() {
+    if (node_.parts_.activity) node_.parts_.activity->own_code(node_.now());
+    node_.outside_since_ = host_cycles();
+  }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
@@ -51,30 +54,42 @@ void Node::span(Instant begin, Instant end, const char* category, const std::str
   parts_.records.write(record);
 }
 
+void Node::settle_device() {
+  if (parts_.activity) parts_.activity->sleeping(parts_.device.time());
+  parts_.device.settle();
+}
+
 void Node::compute(const KernelSpec& kernel, const std::function<void()>& work) {
   const Inside inside(*this);
+  if (parts_.activity) parts_.activity->computing(kernel, now());
   const Device::Handle handle = parts_.device.run(kernel, work);
   span(handle.begin, handle.end, "compute", kernel.key());
 }
 
 Device::Handle Node::start(const KernelSpec& kernel, const std::function<void()>& work) {
   const Inside inside(*this);
+  if (parts_.activity) parts_.activity->computing(kernel, now());
   const Device::Handle handle = parts_.device.start(kernel, work);
-  span(handle.begin, handle.end, "compute", kernel.key());
+  started_.emplace(handle.number, kernel.key());
   return handle;
 }
 
 void Node::finish(const Device::Handle& handle) {
   const Inside inside(*this);
+  const Instant end = parts_.device.end_of(handle);
+  if (parts_.activity) parts_.activity->sleeping(end);
   parts_.device.wait(handle);
+  if (const auto key = started_.extract(handle.number))
+    span(handle.begin, end, "compute", key.mapped());
 }
 
 void Node::send(int peer, Message message) {
   const Inside inside(*this);
-  const Device::Handle handle = parts_.device.run(message_kernel(message.payload_bytes()), nullptr);
-  parts_.device.settle();
+  const Device::Handle handle = parts_.device.interrupt(message_kernel(message.payload_bytes()));
+  settle_device();
   span(handle.begin, handle.end, "send",
        std::string(to_string(message.kind)) + " to " + name(peer));
+  if (parts_.activity) parts_.activity->sending(peer, message.tag, now());
   parts_.transport.send(peer, std::move(message));
 }
 
@@ -85,10 +100,20 @@ Message Node::recv(Source source) {
 
 std::optional<Message> Node::try_recv(Source source) {
   const Inside inside(*this);
-  parts_.device.settle();
+  settle_device();
   std::optional<Message> message = parts_.transport.try_recv(source);
-  if (message) parts_.device.run(message_kernel(message->payload_bytes()), nullptr);
+  if (message) {
+    ++received_[source];
+    parts_.device.interrupt(message_kernel(message->payload_bytes()));
+  }
   return message;
+}
+
+void Node::tell_waiting(std::span<const Source> sources) {
+  if (!parts_.activity) return;
+  awaited_numbers_.clear();
+  for (const Source& source : sources) awaited_numbers_.push_back(received_[source] + 1);
+  parts_.activity->waiting(sources, awaited_numbers_, now());
 }
 
 int Node::wait_any(std::span<const Source> sources, std::optional<Instant> deadline) {
@@ -97,7 +122,8 @@ int Node::wait_any(std::span<const Source> sources, std::optional<Instant> deadl
     const std::lock_guard lock(waiting_mutex_);
     waiting_.assign(sources.begin(), sources.end());
   }
-  parts_.device.settle();
+  settle_device();
+  tell_waiting(sources);
   const Instant begin = parts_.device.time();
   const int index = parts_.transport.wait_any(sources, deadline);
   {
@@ -162,7 +188,7 @@ std::string Node::waiting_for() const {
 
 void Node::settle() {
   const Inside inside(*this);
-  parts_.device.settle();
+  settle_device();
 }
 
 // What happened since settle() was waiting for peers to end, not the strategy's work.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agents/activity.hh"
 #include "agents/data/dataset.hh"
 #include "agents/device.hh"
 #include "agents/kernels.hh"
@@ -35,6 +36,7 @@ struct NodeParts {
   std::uint64_t seed = 1;
   std::int64_t evaluate_every = 100;  ///< steps or evaluations between snapshots
   std::int64_t span_limit = 20000;    ///< spans kept a node; later ones are counted, not kept
+  ActivityPage* activity = nullptr;   ///< tells a watchdog what it does; may be null
 };
 
 class Node {
@@ -65,7 +67,8 @@ class Node {
   /// Runs a kernel; afterwards the node is at its end in emulated time. It sleeps until then only
   /// before something that others could notice: sending, receiving, waiting.
   void compute(const KernelSpec& kernel, const std::function<void()>& work);
-  /// Starts a kernel; messages may be sent and received before finish().
+  /// Starts a kernel; messages may be sent and received before finish(), and interrupt it for as
+  /// long as they cost.
   Device::Handle start(const KernelSpec& kernel, const std::function<void()>& work);
   void finish(const Device::Handle& handle);
 
@@ -105,15 +108,20 @@ class Node {
   void span(Instant begin, Instant end, const char* category, const std::string& text);
   /// Brackets what the node does itself, so that the rest is known to be the strategy's.
   class Inside;
+  void settle_device();
+  void tell_waiting(std::span<const Source> sources);
 
   NodeParts parts_;
   std::int64_t spans_ = 0;
+  std::map<std::uint64_t, std::string> started_;  ///< keys of kernels under way, by number
   std::int64_t samples_forward_ = 0;
   std::int64_t samples_backward_ = 0;
   std::uint64_t outside_since_ = 0;
   std::uint64_t uncharged_cycles_ = 0;
   mutable std::mutex waiting_mutex_;  ///< the watchdog asks from another thread
   std::vector<Source> waiting_;
+  std::map<Source, std::int64_t> received_;  ///< messages taken, by source
+  std::vector<std::int64_t> awaited_numbers_;  ///< of `waiting_`; kept to spare allocations
 };
 
 }  // namespace orrery

@@ -95,6 +95,9 @@ struct StrategyInfo {
   bool staged = false;              ///< the model is cut into stages, one a node
   bool counts_evaluations = false;  ///< progress is counted in evaluations, else in steps
   std::vector<std::string> node_options = {};  ///< text options that name a node
+  /// Before a profile: says how the operations are measured that are this strategy's own
+  /// (register_profiled()). Empty if it has none.
+  std::function<void()> register_kernels = {};
 };
 
 /// All strategies, by name. A new one adds its file and one line in strategies/registry.cc.

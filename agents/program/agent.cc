@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include "agents/activity.hh"
 #include "agents/node.hh"
 #include "agents/program/control_client.hh"
 #include "agents/transport_grpc.hh"
@@ -65,9 +66,10 @@ int run(const AgentSetup& setup, int rank, int incarnation) {
 
     Device device(clock, cost_of(spec, self), self.speed, SpeedSchedule(self.schedule));
     RecordFileWriter records(records_path(setup.records_dir, rank, incarnation));
+    ActivityPage activity(rank, incarnation);
     Node node({clock, device, transport, setup.kernels, setup.data, records, cluster, workload,
-               placement, spec.options, spec.stop, spec.seed, spec.evaluate_every,
-               spec.span_limit});
+               placement, spec.options, spec.stop, spec.seed, spec.evaluate_every, spec.span_limit,
+               &activity});
     running = &node;
     clock.sleep_until(Instant{});
     try {

@@ -1,7 +1,8 @@
 // orrery-agent: everything that needs libtorch. Started by `orrery`; of its own it offers
 //
 //   orrery-agent zygote SPEC --control SOCKET --records DIR --fd N   agents of a run
-//   orrery-agent evaluate SPEC --records DIR                         accuracy of a run's snapshots
+//   orrery-agent evaluate SPEC --records DIR                         accuracy of a run's snapshots;
+//                                                                    prints libtorch's version
 //   orrery-agent profile SPEC --folder DIR                           times of a run's kernels, here
 //   orrery-agent gemm                                                FLOP/s of a matrix product,
 //   here
@@ -63,7 +64,8 @@ int evaluate(const std::string& spec_path, const std::string& records) {
   const RunSpec spec = read_spec(spec_path);
   const Dataset data = read_data(spec);
   const auto kernels = make_torch_kernels();
-  std::cout << evaluate_snapshots(spec, data, *kernels, records) << "\n";
+  evaluate_snapshots(spec, data, *kernels, records);
+  std::cout << library_version() << "\n";
   return 0;
 }
 
@@ -72,10 +74,11 @@ int evaluate(const std::string& spec_path, const std::string& records) {
 int profile(const std::string& spec_path, const std::string& folder, double budget, bool again) {
   const RunSpec spec = read_spec(spec_path);
   const WorkloadView workload = spec.workload.view();
+  const StrategyInfo* info = find_strategy(spec.strategy);
+  if (!info) throw Error("'" + spec.strategy + "' is not a strategy of this version");
   const Placement placement =
-      find_strategy(spec.strategy)
-          ->make()
-          ->plan(spec.cluster(), workload, spec.options, spec.stop, spec.seed);
+      info->make()->plan(spec.cluster(), workload, spec.options, spec.stop, spec.seed);
+  if (info->register_kernels) info->register_kernels();
   std::vector<KernelSpec> kernels;
   for (const NodePlacement& node : placement.nodes)
     for (const KernelSpec& kernel : node.kernels)

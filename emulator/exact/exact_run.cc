@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "agents/activity.hh"
 #include "agents/profile.hh"
 #include "base/error.hh"
 #include "emulator/config/load.hh"
 #include "emulator/exact/host.hh"
 #include "emulator/results/directory.hh"
+#include "emulator/uml/guest_memory.hh"
 
 namespace orrery::emulator {
 namespace {
@@ -40,6 +42,14 @@ results::RunDescription describe(const RunPlan& plan, const std::string& kernel,
                         static_cast<double>(entry.p95.ns) / static_cast<double>(entry.median.ns));
   if (!plan.spec.profile.empty()) description.profile_spread = spread;
   return description;
+}
+
+// Of what `orrery-agent evaluate` prints, "libtorch 1.13.1, OpenBLAS 0.3.21 Zen": the part behind
+// the name.
+std::string version_of_libtorch(std::string text) {
+  constexpr std::string_view name = "libtorch ";
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.starts_with(name) ? text.substr(name.size()) : text;
 }
 
 }  // namespace
@@ -123,12 +133,29 @@ void ExactRun::read_records() {
   if (count > 0) moved_ = HostClock::now();
 }
 
-std::string ExactRun::last_known() const {
+std::string ExactRun::who_does_what() const {
+  std::vector<std::string> names;
+  for (const NodeSpec& node : plan_.spec.nodes) names.push_back(node.name);
+  std::map<int, Activity> activities;
+  for (const std::vector<char>& page : uml::guest_pages(guest_->pid(), Activity::mark())) {
+    const auto activity = Activity::read(page);
+    if (!activity) continue;
+    // Memory of a process that was killed may still be there.
+    const auto known = activities.find(activity->rank);
+    if (known == activities.end() || known->second.incarnation < activity->incarnation)
+      activities.insert_or_assign(activity->rank, *activity);
+  }
   std::string text;
-  for (std::size_t rank = 0; rank < plan_.spec.nodes.size(); ++rank) {
-    const auto seen = last_seen_.find(static_cast<int>(rank));
-    text += (text.empty() ? "" : "; ") + plan_.spec.nodes[rank].name + ": " +
-            (seen == last_seen_.end() ? "nothing yet" : seen->second);
+  for (int rank = 0; rank < static_cast<int>(names.size()); ++rank) {
+    text += text.empty() ? "" : "; ";
+    const auto activity = activities.find(rank);
+    if (activity != activities.end()) {
+      text += activity->second.describe(names);
+      continue;
+    }
+    const auto seen = last_seen_.find(rank);
+    text += names[static_cast<std::size_t>(rank)] +
+            (seen == last_seen_.end() ? " has not begun" : " was last heard of at " + seen->second);
   }
   return text;
 }
@@ -139,7 +166,7 @@ void ExactRun::watch() {
   if (standstill < plan_.experiment.limits.watchdog.in_seconds()) return;
   stop("emulated time has stood still at " + std::to_string(progress_.emulated.in_seconds()) +
        " s for " + std::to_string(static_cast<int>(standstill)) +
-       " s of host time (limits.watchdog); last heard of " + last_known());
+       " s of host time (limits.watchdog): " + who_does_what());
 }
 
 bool ExactRun::poll() {
@@ -176,7 +203,9 @@ void ExactRun::finish() {
   const Finished evaluated =
       run_program({sibling_program("orrery-agent"), "evaluate", directory_ + "/spec.json",
                    "--records", directory_ + "/records"});
-  if (evaluated.status != 0 && failure_.empty())
+  if (evaluated.status == 0)
+    description_.versions["libtorch"] = version_of_libtorch(evaluated.output);
+  else if (failure_.empty())
     failure_ = "test accuracy could not be evaluated: " + evaluated.errors;
   if (!failure_.empty()) {
     // The controller did not live to say so itself.

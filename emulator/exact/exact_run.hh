@@ -49,7 +49,8 @@ class ExactRun {
   void read_records();
   void watch();
   void finish();
-  std::string last_known() const;
+  /// What each node does now, by its activity page; of a node that has none, what was last heard.
+  std::string who_does_what() const;
 
   RunPlan plan_;
   std::string directory_;

@@ -168,6 +168,7 @@ netshape::LinkSpec link_spec(const config::Link& link) {
   spec.rate = link.rate;
   spec.loss = link.loss;
   spec.layer = link.layer == config::Layer::l2 ? netshape::Layer::l2 : netshape::Layer::wire;
+  if (!link.rate) return spec;  // nothing queues before a line that takes no time
   if (const auto* time = std::get_if<Duration>(&link.queue)) spec.queue = *time;
   if (const auto* bytes = std::get_if<Bytes>(&link.queue)) spec.queue = *bytes;
   if (const auto* bdp = std::get_if<config::BdpMultiple>(&link.queue))

@@ -80,6 +80,13 @@ TEST_F(Kernel, HasTheOtherSystemCalls) { run("system_calls"); }
 TEST_F(Kernel, RunsScripts) { run("script"); }
 TEST_F(Kernel, PassesDescriptorsThroughUnixSockets) { run("unix_sockets"); }
 
+TEST_F(Kernel, KeepsRegistersOverCalls) { run("registers_calls"); }
+TEST_F(Kernel, KeepsRegistersOverFaults) { run("registers_faults"); }
+TEST_F(Kernel, KeepsEachThreadsRegisters) { run("registers_threads"); }
+TEST_F(Kernel, CopiesRegistersToAForkedProcess) { run("registers_fork"); }
+TEST_F(Kernel, BeginsAProgramWithFreshRegisters) { run("registers_exec"); }
+TEST_F(Kernel, KeepsRegistersOverSignals) { run("registers_signals"); }
+
 // --- files
 
 TEST_F(Kernel, ReadsTheHostsFiles) {

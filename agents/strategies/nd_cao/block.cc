@@ -12,8 +12,6 @@ namespace {
 
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
-/// Below this many observations a fit says nothing.
-constexpr std::size_t smallest_window = 5;
 /// Moves whose predictions are compared with what was seen.
 constexpr std::size_t prediction_memory = 30;
 
@@ -131,7 +129,9 @@ void Block::result(std::int64_t k, double loss, bool best, bool usable) {
   if (window_.size() > static_cast<std::size_t>(settings_.window)) window_.pop_front();
 }
 
-bool Block::estimates() const { return settings_.estimator && window_.size() >= smallest_window; }
+bool Block::estimates() const {
+  return settings_.estimator && window_.size() >= static_cast<std::size_t>(smallest_window);
+}
 
 void Block::remember_prediction(double loss) {
   if (!std::isfinite(loss) || !std::isfinite(move_.predicted_change)) return;

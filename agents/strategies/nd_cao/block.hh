@@ -18,6 +18,9 @@
 
 namespace orrery::nd_cao {
 
+/// Own versions with a loss below which a fit says nothing.
+inline constexpr std::int64_t smallest_window = 5;
+
 enum class Centre {
   best,     ///< candidates surround the block's part of the best composite
   current,  ///< they surround the version in force

@@ -1,6 +1,7 @@
 #include "agents/strategies/nd_cao/nd_cao.hh"
 
 #include "agents/node.hh"
+#include "agents/strategies/nd_cao/charged.hh"
 #include "agents/strategies/nd_cao/participant.hh"
 #include "agents/strategies/nd_cao/plan.hh"
 #include "agents/strategies/nd_cao/settings.hh"
@@ -36,7 +37,8 @@ const StrategyInfo& nd_cao_info() {
       .stops = {"evaluations", "time", "loss"},
       .make = [] { return std::make_unique<NdCao>(); },
       .staged = true,
-      .counts_evaluations = true};
+      .counts_evaluations = true,
+      .register_kernels = nd_cao::register_profiled_kernels};
   return info;
 }
 

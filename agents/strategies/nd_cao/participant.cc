@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "agents/strategies/nd_cao/charged.hh"
 #include "agents/strategies/nd_cao/partition.hh"
 #include "agents/strategies/nd_cao/plan.hh"
 
@@ -376,8 +377,9 @@ void Participant::move(std::size_t b) {
   const double step = settings_.step_after(handled_);
   const BlockSettings& own = settings_.block;
   if (block.estimates()) {
-    node_.compute(estimator_fit_kernel(own.window, own.monomials), [&] { block.fit(); });
-    node_.compute(candidates_kernel(own.candidates, own.monomials), [&] { block.score(step); });
+    const auto entries = static_cast<std::int64_t>(block.window_size());
+    node_.compute(fit_kernel(own, entries), [&] { block.fit(); });
+    node_.compute(score_kernel(own), [&] { block.score(step); });
   }
   node_.compute(fill_kernel(block.count()), [&] { block.fill(step); });
   node_.compute(write_kernels_[b],

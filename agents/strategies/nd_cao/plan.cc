@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agents/strategies/nd_cao/charged.hh"
 #include "agents/strategies/nd_cao/coordinates.hh"
 #include "agents/strategies/nd_cao/partition.hh"
 
@@ -77,8 +78,8 @@ Placement make_plan(const ClusterView& cluster, const WorkloadView& workload,
       }
     }
     if (settings.block.estimator) {
-      add(kernels, estimator_fit_kernel(settings.block.window, settings.block.monomials));
-      add(kernels, candidates_kernel(settings.block.candidates, settings.block.monomials));
+      for (const KernelSpec& kernel : fit_kernels(settings.block)) add(kernels, kernel);
+      add(kernels, score_kernel(settings.block));
     }
     for (const BlockSpec& block : node.blocks) {
       add(kernels, fill_kernel(coordinate_count(block, model, settings.input_rank)));

@@ -161,11 +161,38 @@ TEST_F(DeviceTest, ObservingFirstSleepsToTheNodesOwnTime) {
   EXPECT_EQ(clock.now(), at_ms(10));
 }
 
-TEST_F(DeviceTest, ChargeOccupiesTheDevice) {
+TEST_F(DeviceTest, AMessageInterruptsWhatIsUnderWay) {
   Device device(clock, cost, 1);
-  device.charge(lasting(3));
+  const Device::Handle first = device.start(lasting(10), [] {});
+  const Device::Handle second = device.start(lasting(5), [] {});
+  clock.sleep_until(at_ms(4));
+  device.observe();
+  // It does not wait for the kernels, and they end later by what it takes.
+  EXPECT_EQ(device.interrupt(lasting(3)).end, at_ms(7));
+  EXPECT_EQ(device.time(), at_ms(7));
+  EXPECT_EQ(device.end_of(first), at_ms(13));
+  EXPECT_EQ(device.end_of(second), at_ms(18));
+  clock.sleep_until(at_ms(14));
+  device.observe();
+  device.interrupt(lasting(1));
+  EXPECT_EQ(device.end_of(first), at_ms(13));  // it had ended
+  device.wait(second);
+  EXPECT_EQ(clock.now(), at_ms(19));
+  EXPECT_EQ(device.totals().busy, ms(19));
+  EXPECT_EQ(device.totals().kernels, 4);
+}
+
+TEST_F(DeviceTest, AMessageOnAFreeDeviceIsAKernel) {
+  Device device(clock, cost, 1);
+  EXPECT_EQ(device.interrupt(lasting(3)).end, at_ms(3));
   EXPECT_EQ(device.start(lasting(1), [] {}).begin, at_ms(3));
-  EXPECT_EQ(device.totals().kernels, 2);
+}
+
+TEST_F(DeviceTest, InterruptedWorkMeetsTheScheduleItIsPutOffInto) {
+  Device device(clock, cost, 1, SpeedSchedule({{at_ms(10), 0.25}}));
+  const Device::Handle handle = device.start(lasting(10), [] {});
+  device.interrupt(lasting(2));
+  EXPECT_EQ(device.end_of(handle), at_ms(18));  // 2 of 12 ms of work are left at 10 ms
 }
 
 TEST_F(DeviceTest, AScheduleStretchesKernels) {

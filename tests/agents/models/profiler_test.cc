@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "agents/strategy.hh"
 #include "base/error.hh"
 
 namespace orrery {
@@ -56,6 +57,31 @@ TEST(Profiler, MeasuresEveryOperation) {
             find(profile, message_kernel(16))->median);
   // Any message size is interpolated rather than an error.
   EXPECT_GE(profile.cost()->base(message_kernel(123'456)), Duration::microseconds(20));
+}
+
+TEST(Profiler, MeasuresEveryKernelOfNdCao) {
+  const StrategyInfo& info = *find_strategy("nd_cao");
+  info.register_kernels();
+  ClusterView cluster;
+  cluster.nodes = {{"a", 1}, {"b", 1}};
+  WorkloadView workload;
+  workload.model = make_mlp({196, 16, 10}, LayerKind::tanh);
+  workload.train_images = workload.objective_images = 200;
+  StopRule stop;
+  stop.evaluations = 10;
+  Options options(info.options);
+  options.set("top", OptionValue(std::int64_t{20}));
+  const Placement placement = info.make()->plan(cluster, workload, options, stop, 1);
+  std::vector<KernelSpec> kernels;
+  for (const NodePlacement& node : placement.nodes)
+    kernels.insert(kernels.end(), node.kernels.begin(), node.kernels.end());
+  const Profile profile = measure(workload.model, kernels, Duration::milliseconds(300));
+  const auto cost = profile.cost();
+  for (const KernelSpec& kernel : kernels) EXPECT_GT(cost->base(kernel).ns, 0) << kernel.key();
+  EXPECT_EQ(cost->interpolated(), 0);
+  // Not a stand-in: a larger window takes longer, and 270 candidates of 150 monomials some time.
+  EXPECT_GT(cost->base(estimator_fit_kernel(30, 150)), cost->base(estimator_fit_kernel(5, 150)));
+  EXPECT_GT(cost->base(candidates_kernel(270, 150)), Duration::microseconds(50));
 }
 
 TEST(Profiler, UnknownCodeIsAnError) {

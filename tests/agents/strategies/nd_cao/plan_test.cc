@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "agents/strategies/nd_cao/charged.hh"
 #include "agents/strategies/nd_cao/coordinates.hh"
 #include "agents/strategies/nd_cao/partition.hh"
 #include "tests/agents/strategies/nd_cao/run_nd_cao.hh"
@@ -131,6 +132,49 @@ TEST(NdCaoPlan, NamesEveryKernelThatIsCharged) {
       toy.spec.costs.push_back(cost);
     }
     toy.run_ok();
+  }
+}
+
+TEST(NdCaoPlan, AFitIsChargedAtItsWindowsSizeAndTheTopCandidatesTwice) {
+  struct Recorder : CostModel {
+    mutable std::vector<KernelSpec> charged;
+    Duration base(const KernelSpec& kernel) const override {
+      charged.push_back(kernel);
+      return Duration::microseconds(10);
+    }
+  };
+  ToyRun toy(4, 14);
+  toy.set("window", 8).set("monomials", 7).set("candidates", 50).set("top", 6);
+  std::vector<std::shared_ptr<Recorder>> recorders;
+  for (int i = 0; i < 4; ++i) {
+    recorders.push_back(std::make_shared<Recorder>());
+    toy.spec.costs.push_back(recorders.back());
+  }
+  toy.run_ok();
+  for (const auto& recorder : recorders) {
+    std::vector<std::int64_t> fits;
+    std::vector<std::int64_t> candidates;
+    for (const KernelSpec& kernel : recorder->charged) {
+      if (kernel.op == KernelOp::estimator_fit) fits.push_back(kernel.count);
+      if (kernel.op == KernelOp::candidates) candidates.push_back(kernel.count);
+    }
+    // One move after each result but the last; the first four have no estimate.
+    EXPECT_EQ(fits, (std::vector<std::int64_t>{5, 6, 7, 8, 8, 8, 8, 8, 8}));
+    EXPECT_EQ(candidates, std::vector<std::int64_t>(9, 56));
+  }
+}
+
+TEST(NdCaoPlan, LongWindowsAreChargedInSteps) {
+  nd_cao::BlockSettings settings;
+  settings.window = 1000;
+  const auto kernels = nd_cao::fit_kernels(settings);
+  EXPECT_LE(kernels.size(), 32u);
+  EXPECT_EQ(kernels.back().count, 1000);
+  for (const std::int64_t entries : {5, 32, 33, 500, 999, 1000}) {
+    const KernelSpec kernel = nd_cao::fit_kernel(settings, entries);
+    EXPECT_GE(kernel.count, entries);
+    EXPECT_LE(kernel.count, entries + 1000 / 32 + 1);
+    EXPECT_EQ(std::count(kernels.begin(), kernels.end(), kernel), 1);
   }
 }
 
