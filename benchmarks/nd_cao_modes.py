@@ -2,7 +2,8 @@
 """Synchronous against asynchronous ND-CAO, in pairs: same seed, same grid of steps, same cluster.
 
     benchmarks/nd_cao_modes.py [--experiment FILE] [--seeds 1,2,3,4,5] [--steps 0.06,0.12,0.24]
-                               [--evaluations 1000] [--event straggler] [--out DIR]
+                               [--evaluations 1000] [--objective-images N] [--event straggler]
+                               [--out DIR]
 
 Runs `nd_cao_sync` and `nd_cao_async` of the experiment (default: configs/quickstart.yaml) for every
 seed and step, then once more a seed without the event, each mode at its best step. The best step of
@@ -47,6 +48,8 @@ def run_pair(options, seed, steps, without, out):
         command += ["--only", name]
         command += ["--set", f"runs.{name}.options.step={steps[mode]}"]
         command += ["--set", f"runs.{name}.stop.evaluations={options.evaluations}"]
+    if options.objective_images:
+        command += ["--set", f"workload.objective_images={options.objective_images}"]
     for event in without:
         command += ["--without", event]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
@@ -101,6 +104,7 @@ def main():
     parser.add_argument("--seeds", type=numbers(int), default=[1, 2, 3, 4, 5])
     parser.add_argument("--steps", type=numbers(float), default=[0.06, 0.12, 0.24])
     parser.add_argument("--evaluations", type=int, default=1000)
+    parser.add_argument("--objective-images", type=int, help="default: the experiment's")
     parser.add_argument("--event", default="straggler")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results/nd-cao-modes"))
     options = parser.parse_args()

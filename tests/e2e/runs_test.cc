@@ -170,6 +170,23 @@ TEST(Configs, Ring) {
   EXPECT_EQ(result.status, 0) << result.err << result.out;
 }
 
+TEST(Configs, NdCaoBothEstimatesInBothModes) {
+  const Folder folder;
+  std::vector<std::string> command{"run", config("nd_cao.yaml"), "--out", folder / "n", "--quiet"};
+  for (const char* name : {"monomial_sync", "monomial_async", "linear_sync", "linear_async"})
+    command = join(command, {"--set", "runs." + std::string(name) + ".stop.evaluations=20"});
+  const Result result = orrery(command);
+  EXPECT_EQ(result.status, 0) << result.err << result.out;
+}
+TEST(Configs, ParameterServerInThreeModes) {
+  const Folder folder;
+  std::vector<std::string> command{"run", config("parameter_server.yaml"), "--out", folder / "p",
+                                   "--quiet"};
+  for (const char* number : {"0", "1", "2"})
+    command = join(command, {"--set", "runs." + std::string(number) + ".stop.steps=40"});
+  const Result result = orrery(command);
+  EXPECT_EQ(result.status, 0) << result.err << result.out;
+}
 TEST(Configs, FaultsGoOnWithTheRest) {
   const Folder folder;
   const Result result = orrery({"run", config("faults.yaml"), "--out", folder / "f", "--quiet"});
