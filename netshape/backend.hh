@@ -36,6 +36,15 @@ struct Applied {
   std::string applied;
 };
 
+/// How late packets left one direction, against the instants that the model gave them.
+struct ReleaseLateness {
+  std::string link;
+  std::int64_t releases = 0;
+  Duration p50;
+  Duration p99;
+  Duration largest;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -46,6 +55,9 @@ class Backend {
   /// All of the changes, or none.
   virtual ChangeTimes change(std::span<const LinkChange> changes, Instant planned) = 0;
   virtual std::vector<LinkCounters> counters() = 0;
+  /// Since apply(), one entry a direction; empty where releases are not ours to time (a kernel's
+  /// queues do not tell).
+  virtual std::vector<ReleaseLateness> lateness() { return {}; }
   /// What the last apply() or change() read back; one entry a field that was checked.
   virtual std::vector<Applied> applied() const = 0;
   /// The plan in force, changes included.
