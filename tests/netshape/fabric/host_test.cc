@@ -144,7 +144,7 @@ TEST_F(FabricOnHost, TheSameVerifyMeasuresIt) {
     if (attempt == 0) std::fputs(to_text(verdicts).c_str(), stdout);
     for (const LinkVerdict& verdict : verdicts) ok[verdict.link] |= verdict.ok();
   }
-  for (const auto& [link, good] : ok) EXPECT_TRUE(good) << link;
+  for (const auto& [name, good] : ok) EXPECT_TRUE(good) << name;
 }
 
 TEST_F(FabricOnHost, NothingIsLeftBehind) {
