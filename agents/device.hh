@@ -101,9 +101,10 @@ class Device {
   /// Runs `work` for real now; in emulated time it begins when the device is free and lasts as long
   /// as the cost model says. Returns without waiting, so that messages overlap.
   Handle start(const KernelSpec& kernel, const std::function<void()>& work);
-  /// Handles a message: its (de)serialisation, which the transport itself has done or will do. As on
-  /// a real processor that does not wait for a kernel under way: it takes the device at once, and
-  /// what was started ends later by as much work. The node is at its end afterwards, as by run().
+  /// Handles a message: its (de)serialisation, which the transport itself has done or will do. As
+  /// on a real processor that does not wait for a kernel under way: it takes the device at once,
+  /// and what was started ends later by as much work. The node is at its end afterwards, as by
+  /// run().
   Handle interrupt(const KernelSpec& message);
   /// When a started kernel ends, by what is known now.
   Instant end_of(const Handle& handle) const;
@@ -133,9 +134,9 @@ class Device {
   std::shared_ptr<const CostModel> cost_;
   double speed_;
   SpeedSchedule schedule_;
-  Instant time_{};      ///< the node's own
-  Instant slept_to_{};  ///< the clock has reached this for sure
-  Instant free_at_{};   ///< the device's
+  Instant time_{};                              ///< the node's own
+  Instant slept_to_{};                          ///< the clock has reached this for sure
+  Instant free_at_{};                           ///< the device's
   std::map<std::uint64_t, Instant> under_way_;  ///< ends of started kernels, by number
   std::uint64_t started_ = 0;
   Totals totals_;

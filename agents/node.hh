@@ -120,7 +120,7 @@ class Node {
   std::uint64_t uncharged_cycles_ = 0;
   mutable std::mutex waiting_mutex_;  ///< the watchdog asks from another thread
   std::vector<Source> waiting_;
-  std::map<Source, std::int64_t> received_;  ///< messages taken, by source
+  std::map<Source, std::int64_t> received_;    ///< messages taken, by source
   std::vector<std::int64_t> awaited_numbers_;  ///< of `waiting_`; kept to spare allocations
 };
 

@@ -125,8 +125,7 @@ RunPlan plan_run(const config::Experiment& experiment) {
   spec.stop = stop_of(run.stop);
   spec.evaluate_every = run.evaluate_every;
   if (experiment.record.first_spans) spec.span_limit = *experiment.record.first_spans;
-  spec.workload =
-      workload_of(experiment.workload);
+  spec.workload = workload_of(experiment.workload);
   const auto nodes = nodes_by_rank(experiment, run);
   for (const config::Stage& stage : run.placement)
     spec.stage_layers.push_back(static_cast<int>(stage.layers));

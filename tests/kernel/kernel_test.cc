@@ -38,8 +38,9 @@ class Kernel : public testing::Test {
   static Outcome run(const std::string& check, const std::vector<std::string>& arguments = {}) {
     Outcome outcome = boot(check, arguments);
     EXPECT_EQ(outcome.result, "ok") << outcome.output;
-    // One boot in a hundred, on a busy host, ends by SIGABRT after "System halted" (docs/kernel.md).
-    // The check has been made by then; runs take their status from a file that init has written.
+    // One boot in a hundred, on a busy host, ends by SIGABRT after "System halted"
+    // (docs/kernel.md). The check has been made by then; runs take their status from a file that
+    // init has written.
     if (!outcome.exited_cleanly) std::printf("note: not a clean end\n%s\n", outcome.output.c_str());
     return outcome;
   }

@@ -21,9 +21,9 @@ struct NdCaoTimes {
 ///   t_0 = r_0 + u_0 + f_0,  t_i = max(t_{i-1} + c_i, r_i + u_i) + f_i.
 std::vector<double> sync_results(const NdCaoTimes& times, int count);
 
-/// Mean time from result to result in `mode: async` with `move_after: loss`, without caching, once it has settled. Holds
-/// for W = `in_flight` of 1 and 2, where moves are dear on one node at most and `staleness` is at
-/// least W + 2; where no moves are dear, for any W.
+/// Mean time from result to result in `mode: async` with `move_after: loss`, without caching, once
+/// it has settled. Holds for W = `in_flight` of 1 and 2, where moves are dear on one node at most
+/// and `staleness` is at least W + 2; where no moves are dear, for any W.
 double async_period(const NdCaoTimes& times, int in_flight, int staleness);
 
 /// The same with `move_after: trial`, where a block does not wait for the loss of its version.
