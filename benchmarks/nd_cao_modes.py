@@ -14,7 +14,8 @@ DIR/modes.json:
  - async minus sync, paired by seed: mean and 95 % interval by Student's t. An interval that
    contains 0 shows no difference; one below it is in async's favour;
  - the emulated time in which async reaches the loss with which sync of the same seed ends, over the
-   time that sync took to reach it: below 1, async is faster. `never` where it does not reach it.
+   time that sync took to reach it: below 1, async is faster. `never` where it does not reach it;
+ - the same to the higher of the two final losses, which both reach.
 
 A run that DIR holds already is not repeated, so an interrupted study goes on where it stopped.
 """
@@ -77,12 +78,12 @@ def interval(values):
     return mean, t * statistics.stdev(values) / math.sqrt(len(values))
 
 
-def ratios(options, folders):
-    """async's time to sync's final loss over sync's, by seed; None where never."""
+def ratios(folders, target_of):
+    """async's time to a loss over sync's, by seed; None where never."""
     result = []
     for folder in folders:
         sync, other = (trajectory(folder / f"nd_cao_{mode}") for mode in MODES)
-        target = sync[-1][1]
+        target = target_of(sync[-1][1], other[-1][1])
         reached = time_to(target, other)
         result.append(None if reached is None else reached / time_to(target, sync))
     return result
@@ -150,9 +151,12 @@ def main():
             if same:
                 folders[-1] = folder(seed, best["sync"])
             run_pair(options, seed, best, without, folders[-1])
-        result[f"time_ratio_{label}"] = ratios(options, folders)
-        print(f"{label} {options.event}: async's time to sync's final loss, over sync's: "
-              f"{describe(result[f'time_ratio_{label}'])}")
+        for what, target_of in (("sync's final loss", lambda sync, other: sync),
+                                ("the higher final loss", max)):
+            values = ratios(folders, target_of)
+            result[f"time_ratio_{label}_to {what}"] = values
+            print(f"{label} {options.event}: async's time to {what}, over sync's: "
+                  f"{describe(values)}")
     (options.out / "modes.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
