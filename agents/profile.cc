@@ -17,12 +17,6 @@ namespace {
 
 constexpr int format_version = 1;
 
-std::string hexadecimal(std::uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 KernelOp parse_op(const std::string& text) {
   for (int i = 0; i <= static_cast<int>(KernelOp::message); ++i) {
     if (text == to_string(static_cast<KernelOp>(i))) return static_cast<KernelOp>(i);

@@ -11,17 +11,9 @@
 #include <numbers>
 #include <string_view>
 
-namespace orrery {
+#include "base/hash.hh"
 
-/// FNV-1a, 64 bits: turns a name into a key.
-constexpr std::uint64_t hash_name(std::string_view text,
-                                  std::uint64_t basis = 0xcbf29ce484222325ull) {
-  for (const char c : text) {
-    basis ^= static_cast<unsigned char>(c);
-    basis *= 0x100000001b3ull;
-  }
-  return basis;
-}
+namespace orrery {
 
 /// One block of four words for a 64-bit key and a 128-bit counter.
 constexpr std::array<std::uint32_t, 4> philox4x32(std::uint64_t key, std::uint64_t hi,

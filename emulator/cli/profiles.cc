@@ -1,6 +1,5 @@
 #include "emulator/cli/profiles.hh"
 
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -33,13 +32,6 @@ void use_stored(emulator::RunPlan& plan, const std::string& from) {
 
 }  // namespace
 
-std::string cache_folder() {
-  if (const char* wish = std::getenv("ORRERY_CACHE")) return wish;
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME")) return std::string(xdg) + "/orrery";
-  const char* home = std::getenv("HOME");
-  return std::string(home ? home : "/tmp") + "/.cache/orrery";
-}
-
 void apply_profile(emulator::RunPlan& plan, const std::string& from, ProgressDisplay& display,
                    bool measure_again) {
   if (plan.experiment.cluster.cost != config::Cost::profile) return;
@@ -53,7 +45,7 @@ void apply_profile(emulator::RunPlan& plan, const std::string& from, ProgressDis
   write_file(spec, to_json(plan.spec).dump());
   display.say(plan.spec.run + ": profile of its kernels on this host");
   std::vector<std::string> argv{emulator::sibling_program("orrery-agent"), "profile", spec,
-                                "--folder", cache_folder() + "/profiles"};
+                                "--folder", emulator::cache_folder() + "/profiles"};
   if (measure_again) argv.push_back("--again");
   const emulator::Finished finished = emulator::run_program(argv);
   fs::remove_all(scratch);

@@ -8,9 +8,6 @@
 
 namespace orrery::cli {
 
-/// The cache folder: $ORRERY_CACHE, else $XDG_CACHE_HOME/orrery, else ~/.cache/orrery.
-std::string cache_folder();
-
 /// For `cost: profile`, puts the host's profile of the plan's kernels into its specification: from
 /// the run in `from` if that is not empty, else from the cache, else measured now.
 void apply_profile(emulator::RunPlan& plan, const std::string& from, ProgressDisplay& display,

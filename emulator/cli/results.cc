@@ -75,7 +75,7 @@ bool clean_run(const fs::path& directory) {
   }
   bool found = false;
   for (const char* name :
-       {"control.sock", "guest/guest", "guest/pid", "guest/boot", "guest/status"})
+       {"control.sock", "links.part", "guest/guest", "guest/pid", "guest/boot", "guest/status"})
     found |= fs::remove_all(directory / name) > 0;
   if (fs::exists(directory / "records")) {
     emulator::merge_records(directory);

@@ -30,6 +30,7 @@ struct RunArguments {
   std::vector<std::string> without;
   std::string metrics;
   int jobs = 0;
+  bool measure_links = false;
   bool json = false;
   bool quiet = false;
 };
@@ -63,6 +64,7 @@ int run_and_report(const config::Experiment& experiment, const RunArguments& arg
   options.command_line = command_line;
   options.metrics_address = arguments.metrics;
   options.jobs = arguments.jobs;
+  options.measure_links = arguments.measure_links;
   options.quiet = arguments.quiet;
   options.profile_from = profile_from;
   const SuiteOutcome outcome = run_suite(experiment, options);
@@ -117,6 +119,8 @@ void add_common(CLI::App& command, RunArguments& arguments) {
                      "serve Prometheus metrics at ADDRESS:PORT while it runs");
   command.add_option("--jobs", arguments.jobs, "runs at a time (default: one a processor)")
       ->check(CLI::Range(1, 1024));
+  command.add_flag("--measure-links", arguments.measure_links,
+                   "measure the links again, also if an earlier run of the same plan did");
   command.add_flag("--json", arguments.json, "print one JSON object instead of the table");
   command.add_flag("--quiet", arguments.quiet, "no progress on stderr");
 }

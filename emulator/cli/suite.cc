@@ -85,7 +85,8 @@ SuiteOutcome run_suite(const config::Experiment& experiment, const SuiteOptions&
     plans.push_back(emulator::plan_run(experiment.select(run.name)));
   const std::size_t jobs = jobs_for(plans, options.jobs);
   make_result_directory(options.directory);
-  const std::string kernel = emulator::find_kernel();
+  const emulator::ExactOptions exact{emulator::find_kernel(), options.command_line,
+                                     emulator::cache_folder() + "/links", options.measure_links};
   for (RunPlan& plan : plans) apply_profile(plan, options.profile_from, display);
   write_file(options.directory + "/experiment.yaml",
              config::to_yaml(experiment, emulator::strategy_catalog()));
@@ -109,8 +110,8 @@ SuiteOutcome run_suite(const config::Experiment& experiment, const SuiteOptions&
   while (next < plans.size() || !slots.empty()) {
     while (!interrupted && next < plans.size() && slots.size() < jobs) {
       Slot slot{next, book.sink(plans[next].spec.run), nullptr};
-      slot.run = std::make_unique<ExactRun>(plans[next], directories[next], kernel,
-                                            options.command_line, slot.observer.get());
+      slot.run =
+          std::make_unique<ExactRun>(plans[next], directories[next], exact, slot.observer.get());
       slots.push_back(std::move(slot));
       ++next;
     }

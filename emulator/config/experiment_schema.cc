@@ -268,7 +268,8 @@ TypePtr experiment_schema(const StrategyCatalog& strategies) {
                 object("limits",
                        {optional("watchdog", positive_duration(),
                                  "Host time without progress of emulated time, after which the run "
-                                 "is ended.",
+                                 "is ended. Time that the run spent ready while the host ran others "
+                                 "does not count.",
                                  to_string(e.limits.watchdog)),
                         optional("stall", positive_duration(),
                                  "Emulated time without progress of the run, after which it is "

@@ -8,7 +8,7 @@
 #include <ctime>
 #include <utility>
 
-#include "netshape/verify.hh"
+#include "emulator/controller/link_check.hh"
 
 namespace orrery::emulator {
 namespace {
@@ -69,7 +69,8 @@ bool Controller::run() {
   records_.flush();
   try {
     network_.apply(plan_.network);
-    check_links();
+    if (options_.check_links) record_link_checks(network_, records_);
+    records_.flush();
     start_agents();
     std::int64_t period = first_period;
     std::int64_t next_look = epoch_ns_ + period;
@@ -106,35 +107,6 @@ bool Controller::run() {
     finish(false, error.what());
     return false;
   }
-}
-
-void Controller::check_links() {
-  for (const netshape::LinkVerdict& verdict : netshape::verify(network_)) {
-    const auto put = [&](const char* property, double asked, std::optional<double> measured,
-                         const std::string& text) {
-      wire::Record record;
-      wire::LinkCheck* check = record.mutable_link_check();
-      check->set_link(verdict.link);
-      check->set_property(property);
-      check->set_asked(asked);
-      check->set_applied(asked);  // apply() has read it back and thrown if it differed
-      check->set_measured(measured.value_or(std::nan("")));
-      check->set_verdict(text);
-      records_.write(record);
-    };
-    put("delay", verdict.asked_delay.in_seconds(),
-        verdict.measured_delay ? std::optional(verdict.measured_delay->in_seconds()) : std::nullopt,
-        verdict.delay_verdict);
-    if (verdict.asked_rate)
-      put("rate", static_cast<double>(verdict.asked_rate->bits_per_second),
-          verdict.measured_rate
-              ? std::optional(static_cast<double>(verdict.measured_rate->bits_per_second))
-              : std::nullopt,
-          verdict.rate_verdict);
-    if (verdict.loss_asked > 0)
-      put("loss", verdict.loss_asked, std::nullopt, "not measured: it would take many packets");
-  }
-  records_.flush();
 }
 
 void Controller::start_agents() {

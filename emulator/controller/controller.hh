@@ -20,6 +20,7 @@ namespace orrery::emulator {
 
 struct ControllerOptions {
   std::string records_dir;     ///< records go to RECORDS_DIR/controller.bin and node-*.bin
+  bool check_links = true;     ///< false: they were checked, and their records are there
   std::string control_socket;  ///< path of the Unix socket
   std::vector<std::string> zygote_command;
 };
@@ -41,7 +42,6 @@ class Controller {
     std::string waiting;  ///< its last answer
   };
 
-  void check_links();
   void start_agents();
   void handle(const Event& event);
   void fail(int rank, const std::string& reason);

@@ -1,5 +1,7 @@
-// orrery-controller RUN_DIR: the controller of one run, started by `orrery` inside the time-travel
-// kernel. Relative paths of sockets keep them below the kernel's limit, so it works in RUN_DIR.
+// orrery-controller RUN_DIR [--links]: the controller of one run, started by `orrery` inside the
+// time-travel kernel. With --links it only measures the links, into records/links.bin; where that
+// is there already, a run takes the links as checked. Relative paths of sockets keep them below the
+// kernel's limit, so it works in RUN_DIR.
 
 #include <unistd.h>
 
@@ -9,10 +11,12 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.hh"
 #include "emulator/config/load.hh"
 #include "emulator/controller/controller.hh"
+#include "emulator/controller/link_check.hh"
 #include "netshape/kernel_backend.hh"
 
 namespace {
@@ -32,7 +36,20 @@ void let_tcp_use_memory() {
   std::ofstream("/proc/sys/net/ipv4/tcp_mem") << pages << ' ' << pages << ' ' << pages;
 }
 
-int run(const std::string& run_dir) {
+constexpr const char* links_file = "records/links.bin";
+
+// A name of its own until it is whole: a file cut short is no check.
+void check_links(const emulator::RunPlan& plan, netshape::Backend& network) {
+  const std::string unfinished = "links.part";
+  network.apply(plan.network);
+  {
+    RecordFileWriter records(unfinished);
+    emulator::record_link_checks(network, records);
+  }
+  std::filesystem::rename(unfinished, links_file);
+}
+
+int run(const std::string& run_dir, bool only_links) {
   if (::chdir(run_dir.c_str()) != 0) throw_errno("enter " + run_dir);
   write_back_soon();
   let_tcp_use_memory();
@@ -40,12 +57,17 @@ int run(const std::string& run_dir) {
   emulator::RunPlan plan = emulator::plan_run(loaded.experiment);
   plan.spec = run_spec_from_json(nlohmann::json::parse(read_file("spec.json")));
   netshape::KernelBackend network([] { return Instant{emulator::monotonic_ns()}; });
+  if (only_links) {
+    check_links(plan, network);
+    return 0;
+  }
   const std::string agent =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "orrery-agent";
   std::filesystem::remove("control.sock");
   emulator::Controller controller(
       plan, network,
       {"records",
+       !std::filesystem::exists(links_file),
        "control.sock",
        {agent, "zygote", "spec.json", "--control", "control.sock", "--records", "records"}});
   const bool ok = controller.run();
@@ -56,12 +78,13 @@ int run(const std::string& run_dir) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "orrery-controller RUN_DIR; start `orrery run` instead\n";
+  const bool only_links = argc == 3 && std::string_view(argv[2]) == "--links";
+  if (argc != 2 && !only_links) {
+    std::cerr << "orrery-controller RUN_DIR [--links]; start `orrery run` instead\n";
     return 2;
   }
   try {
-    return run(argv[1]);
+    return run(argv[1], only_links);
   } catch (const orrery::Error& error) {
     std::cerr << "orrery-controller: " << error.what() << "\n";
     return static_cast<int>(error.code());

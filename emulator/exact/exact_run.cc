@@ -75,33 +75,44 @@ void merge_records(const std::string& run_directory) {
   fs::remove_all(parts);
 }
 
-ExactRun::ExactRun(RunPlan plan, std::string directory, const std::string& kernel,
-                   std::vector<std::string> command_line, RecordSink* observer)
+ExactRun::ExactRun(RunPlan plan, std::string directory, ExactOptions options, RecordSink* observer)
     : plan_(std::move(plan)),
       directory_(fs::absolute(directory)),
+      options_(std::move(options)),
+      links_(options_.link_cache, plan_.network, options_.kernel),
       observer_(observer),
       begun_(HostClock::now()),
-      moved_(begun_) {
+      moved_(begun_),
+      looked_(begun_) {
   progress_.loss = std::nan("");
   fs::create_directories(directory_ + "/records");
   fs::create_directories(directory_ + "/guest");
   const std::string experiment = config::to_yaml(plan_.experiment, strategy_catalog());
   write_file(directory_ + "/experiment.yaml", experiment);
   write_file(directory_ + "/spec.json", to_json(plan_.spec).dump(1) + "\n");
-  description_ = describe(plan_, kernel, std::move(command_line), experiment);
+  description_ = describe(plan_, options_.kernel, options_.command_line, experiment);
   results::write_description(directory_, description_);
+  measuring_links_ = options_.measure_links || !links_.load(links_file());
+  boot(measuring_links_ ? std::vector<std::string>{"--links"} : std::vector<std::string>{});
+}
 
+std::string ExactRun::links_file() const { return directory_ + "/records/links.bin"; }
+
+void ExactRun::boot(std::vector<std::string> controller_arguments) {
   uml::GuestSpec guest;
-  guest.kernel = kernel;
+  guest.kernel = options_.kernel;
   guest.init = sibling_program("orrery-init");
   guest.memory = plan_.guest_memory;
   guest.state_dir = directory_ + "/guest";
   guest.writable = {directory_};
   guest.argv = {sibling_program("orrery-controller"), directory_};
+  guest.argv.insert(guest.argv.end(), controller_arguments.begin(), controller_arguments.end());
   guest.environment = compute_environment();
   guest.cwd = directory_;
   guest.entropy = plan_.spec.seed;
   guest_ = std::make_unique<uml::Guest>(guest);
+  run_queue_.emplace(guest_->pid());
+  moved_ = HostClock::now();
 }
 
 void ExactRun::read_records() {
@@ -130,7 +141,10 @@ void ExactRun::read_records() {
       }
     });
   }
-  if (count > 0) moved_ = HostClock::now();
+  if (count > 0) {
+    moved_ = HostClock::now();
+    starved_ = 0;
+  }
 }
 
 std::string ExactRun::who_does_what() const {
@@ -161,12 +175,18 @@ std::string ExactRun::who_does_what() const {
 }
 
 void ExactRun::watch() {
-  const double standstill = std::chrono::duration<double>(HostClock::now() - moved_).count();
+  const auto now = HostClock::now();
+  if (now - looked_ >= std::chrono::seconds(1)) {
+    looked_ = now;
+    starved_ += run_queue_->sample();
+  }
+  const double standstill =
+      std::max(0.0, std::chrono::duration<double>(now - moved_).count() - starved_);
   longest_standstill_ = std::max(longest_standstill_, standstill);
   if (standstill < plan_.experiment.limits.watchdog.in_seconds()) return;
   stop("emulated time has stood still at " + std::to_string(progress_.emulated.in_seconds()) +
        " s for " + std::to_string(static_cast<int>(standstill)) +
-       " s of host time (limits.watchdog): " + who_does_what());
+       " s in which the host let it run (limits.watchdog): " + who_does_what());
 }
 
 bool ExactRun::poll() {
@@ -184,6 +204,15 @@ bool ExactRun::poll() {
     watch();
     return ended_;
   }
+  if (measuring_links_ && failure_.empty()) {
+    if (*status == 0) {
+      links_.store(links_file());
+      measuring_links_ = false;
+      boot({});
+      return false;
+    }
+    failure_ = "the links could not be measured: " + uml::end_of_log(guest_->log_path());
+  }
   finish();
   return true;
 }
@@ -198,6 +227,7 @@ void ExactRun::stop(const std::string& reason) {
 void ExactRun::finish() {
   ended_ = true;
   read_records();
+  fs::remove(directory_ + "/links.part");
   description_.host_seconds = std::chrono::duration<double>(HostClock::now() - begun_).count();
   description_.watchdog_share = longest_standstill_ / plan_.experiment.limits.watchdog.in_seconds();
   const Finished evaluated =

@@ -5,12 +5,15 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "emulator/exact/link_cache.hh"
 #include "emulator/plan/run_plan.hh"
 #include "emulator/results/description.hh"
 #include "emulator/uml/guest.hh"
+#include "emulator/uml/run_queue.hh"
 #include "proto/record_stream.hh"
 
 namespace orrery::emulator {
@@ -25,14 +28,23 @@ struct Progress {
   bool started = false;  ///< past the barrier
 };
 
+struct ExactOptions {
+  std::string kernel;
+  std::vector<std::string> command_line;
+  std::string link_cache;      ///< folder of link checks, by plan
+  bool measure_links = false;  ///< also where an earlier run measured them
+};
+
 class ExactRun {
  public:
-  /// Makes `directory` and boots. `observer` (may be null) gets each record as it becomes visible.
-  ExactRun(RunPlan plan, std::string directory, const std::string& kernel,
-           std::vector<std::string> command_line, RecordSink* observer);
+  /// Makes `directory` and boots: first, unless an earlier run of the same plan has done so, a
+  /// guest that measures the links and ends. One of its own, so that measuring or not changes
+  /// nothing in the run. `observer` (may be null) gets each record as it becomes visible.
+  ExactRun(RunPlan plan, std::string directory, ExactOptions options, RecordSink* observer);
 
   /// True once the guest has ended and the results are written. Ends the run itself when emulated
-  /// time has stood still for limits.watchdog of host time.
+  /// time has stood still for limits.watchdog of host time; time that the guest spent ready to run
+  /// while the host ran others does not count.
   bool poll();
   /// Ends it now; what there is stays readable and is marked incomplete.
   void stop(const std::string& reason);
@@ -46,6 +58,8 @@ class ExactRun {
  private:
   using HostClock = std::chrono::steady_clock;
 
+  std::string links_file() const;
+  void boot(std::vector<std::string> controller_arguments);
   void read_records();
   void watch();
   void finish();
@@ -54,16 +68,22 @@ class ExactRun {
 
   RunPlan plan_;
   std::string directory_;
+  ExactOptions options_;
+  LinkCache links_;
   RecordSink* observer_;
   results::RunDescription description_;
   std::map<std::string, std::unique_ptr<RecordFileReader>> readers_;
   std::map<int, std::string> last_seen_;  ///< node → what its newest record says
   Progress progress_;
   HostClock::time_point begun_;
-  HostClock::time_point moved_;  ///< when records last grew
+  HostClock::time_point moved_;   ///< when records last grew
+  HostClock::time_point looked_;  ///< when the watchdog last looked at the host's run queue
+  double starved_ = 0;            ///< seconds since then that the guest was ready and did not run
   double longest_standstill_ = 0;
   std::string failure_;
+  bool measuring_links_ = false;  ///< the guest is the one that only does that
   std::unique_ptr<uml::Guest> guest_;
+  std::optional<uml::RunQueueWait> run_queue_;
   bool ended_ = false;
 };
 

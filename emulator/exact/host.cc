@@ -161,6 +161,13 @@ std::vector<std::string> compute_environment() {
   return environment;
 }
 
+std::string cache_folder() {
+  if (const char* wish = std::getenv("ORRERY_CACHE")) return wish;
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME")) return std::string(xdg) + "/orrery";
+  const char* home = std::getenv("HOME");
+  return std::string(home ? home : "/tmp") + "/.cache/orrery";
+}
+
 Bytes available_memory() {
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);)

@@ -23,6 +23,9 @@ std::string built_kernel();
 /// faults are dear in a guest).
 std::vector<std::string> compute_environment();
 
+/// What may be kept between runs: $ORRERY_CACHE, else orrery/ in $XDG_CACHE_HOME or ~/.cache.
+std::string cache_folder();
+
 Bytes available_memory();
 int processor_count();
 std::string processor_name();

@@ -43,7 +43,8 @@ std::string events_jsonl(const RunLog& log) {
                       {"asked", or_null(check.asked())},
                       {"applied", or_null(check.applied())},
                       {"measured", or_null(check.measured())},
-                      {"verdict", check.verdict()}}});
+                      {"verdict", check.verdict()},
+                      {"earlier", check.earlier()}}});
   for (const wire::NodeState& state : log.node_states)
     lines.push_back({state.t(),
                      {{"type", "node_state"},

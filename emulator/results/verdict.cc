@@ -104,6 +104,7 @@ void check_bursts(const RunLog& log, Verdict& verdict) {
 
 void check_links(const RunLog& log, Verdict& verdict) {
   int ok = 0;
+  bool earlier = false;
   std::set<std::string> unmeasured;
   for (const wire::LinkCheck& check : log.link_checks) {
     if (check.property() == "burst") continue;
@@ -114,6 +115,7 @@ void check_links(const RunLog& log, Verdict& verdict) {
     const std::string& says = check.verdict();
     if (says == "ok") {
       ++ok;
+      earlier |= check.earlier();
     } else if (says.empty() || says.starts_with("not measured")) {
       unmeasured.insert(check.property());
     } else if (says != "none asked") {
@@ -127,7 +129,10 @@ void check_links(const RunLog& log, Verdict& verdict) {
     verdict.findings.push_back(
         {Grade::faithful,
          "links",
-         plural(ok, "link figure") + " measured before the run and found as asked" +
+         plural(ok, "link figure") +
+             (earlier ? " measured for an earlier run of the same plan"
+                      : " measured before the run") +
+             " and found as asked" +
              (verdict.worst_link_error
                   ? "; the largest deviation of all is " + percent(*verdict.worst_link_error, 2)
                   : "") +

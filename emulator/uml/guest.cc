@@ -22,16 +22,6 @@
 namespace orrery::uml {
 namespace {
 
-std::string tail(const std::string& path, std::size_t limit = 1500) {
-  std::string text;
-  try {
-    text = read_file(path);
-  } catch (const Error&) {
-    return "(no log)";
-  }
-  return text.size() <= limit ? text : "…" + text.substr(text.size() - limit);
-}
-
 std::vector<std::string> kernel_line(const GuestSpec& spec, const std::string& boot_path) {
   return {
       spec.kernel,
@@ -85,6 +75,17 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+std::string end_of_log(const std::string& path) {
+  constexpr std::size_t limit = 1500;
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const Error&) {
+    return "(no log)";
+  }
+  return text.size() <= limit ? text : "…" + text.substr(text.size() - limit);
+}
 
 std::string memory_folder(Bytes need, const std::string& fallback) {
   std::vector<std::string> candidates;
@@ -167,7 +168,7 @@ int Guest::finish() {
   int status = 0;
   if (!(file >> status))
     throw Error("the time-travel kernel ended before its command did; the end of " + log_path_ +
-                ":\n" + tail(log_path_));
+                ":\n" + end_of_log(log_path_));
   return status;
 }
 

@@ -56,6 +56,9 @@ class Guest {
   pid_t pid_ = -1;
 };
 
+/// The last of what a guest and its kernel printed.
+std::string end_of_log(const std::string& path);
+
 /// The folder for a guest's memory file: $TMPDIR if that is set, else the first of /dev/shm, /tmp,
 /// /var/tmp and `fallback` that is writable, allows execution and has `need` free. Throws
 /// MachineError that says what each one lacked.

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -83,6 +84,63 @@ TEST(Repeatability, SameStepsWhateverTheHostDoes) {
   ASSERT_EQ(orrery({"report", folder / "a"}).status, 0);
   EXPECT_EQ(report, read(folder / "a/report.html"));
   EXPECT_EQ(steps, read(folder / "a/steps.csv"));
+}
+
+// Sets a variable of the environment while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* now = std::getenv(name)) before_ = now;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (before_)
+      ::setenv(name_, before_->c_str(), 1);
+    else
+      ::unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+std::size_t files_in(const std::string& folder) {
+  std::size_t count = 0;
+  std::error_code none;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder, none))
+    ++count;
+  return count;
+}
+
+TEST(Links, AreMeasuredOnceAPlanAndThatChangesNothing) {
+  if (!std::getenv("ORRERY_KERNEL"))
+    GTEST_SKIP() << "ORRERY_KERNEL is not set; scripts/test.sh sets it";
+  const Folder folder;
+  const Variable cache("ORRERY_CACHE", folder / "cache");
+  const std::string links = folder / "cache/links";
+  ASSERT_EQ(run_minimal(folder / "a").status, 0);
+  EXPECT_THAT(read(folder / "a/events.jsonl"), HasSubstr("\"earlier\":false"));
+  EXPECT_EQ(files_in(links), 1u);
+
+  ASSERT_EQ(run_minimal(folder / "b").status, 0);
+  EXPECT_THAT(read(folder / "b/events.jsonl"), HasSubstr("\"earlier\":true"));
+  EXPECT_THAT(read(folder / "b/run.json"), HasSubstr("for an earlier run of the same plan"));
+  for (const char* file : {"/steps.csv", "/links.csv", "/traffic.csv", "/evaluations.csv"})
+    EXPECT_EQ(read(folder / "a" + file), read(folder / "b" + file)) << file;
+
+  // Another plan is measured for itself; so is the same one on request, or if what was kept is cut.
+  ASSERT_EQ(run_minimal(folder / "c", {"--set", "cluster.network.link.delay=2ms"}).status, 0);
+  EXPECT_THAT(read(folder / "c/events.jsonl"), HasSubstr("\"earlier\":false"));
+  EXPECT_EQ(files_in(links), 2u);
+  ASSERT_EQ(run_minimal(folder / "d", {"--measure-links"}).status, 0);
+  EXPECT_THAT(read(folder / "d/events.jsonl"), HasSubstr("\"earlier\":false"));
+  EXPECT_EQ(read(folder / "a/steps.csv"), read(folder / "d/steps.csv"));
+  for (const auto& entry : std::filesystem::directory_iterator(links))
+    std::filesystem::resize_file(entry, std::filesystem::file_size(entry) - 3);
+  ASSERT_EQ(run_minimal(folder / "e").status, 0);
+  EXPECT_THAT(read(folder / "e/events.jsonl"), HasSubstr("\"earlier\":false"));
+  EXPECT_EQ(read(folder / "a/steps.csv"), read(folder / "e/steps.csv"));
 }
 
 TEST(Repeatability, AsynchronousStrategiesToo) {
