@@ -1,7 +1,6 @@
 // orrery report DIR, orrery clean [DIR…]
 
-#include <signal.h>
-
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "emulator/plan/run_plan.hh"
 #include "emulator/results/directory.hh"
 #include "emulator/results/table.hh"
+#include "emulator/uml/guest.hh"
 
 namespace orrery::cli {
 namespace {
@@ -28,11 +28,7 @@ bool is_alive(const fs::path& directory) {
   if (!fs::exists(pid_file)) return false;
   std::string pid = read_file(pid_file);
   while (!pid.empty() && pid.back() == '\n') pid.pop_back();
-  try {
-    return read_file("/proc/" + pid + "/cmdline").find(directory.string()) != std::string::npos;
-  } catch (const Error&) {
-    return false;
-  }
+  return uml::is_guest_of(std::atoi(pid.c_str()), directory / "guest");
 }
 
 // The runs of a suite in the order of its file; of a single run itself.

@@ -104,11 +104,11 @@ void ExactRun::boot(std::vector<std::string> controller_arguments) {
   guest.init = sibling_program("orrery-init");
   guest.memory = plan_.guest_memory;
   guest.state_dir = directory_ + "/guest";
-  guest.writable = {directory_};
-  guest.argv = {sibling_program("orrery-controller"), directory_};
+  guest.folders = {{"run", directory_}, {"programs", program_folder()}};
+  guest.argv = {uml::folder_path("programs") + "/orrery-controller", uml::folder_path("run")};
   guest.argv.insert(guest.argv.end(), controller_arguments.begin(), controller_arguments.end());
   guest.environment = compute_environment();
-  guest.cwd = directory_;
+  guest.cwd = uml::folder_path("run");
   guest.entropy = plan_.spec.seed;
   guest_ = std::make_unique<uml::Guest>(guest);
   run_queue_.emplace(guest_->pid());

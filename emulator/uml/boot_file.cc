@@ -13,11 +13,22 @@ void put(std::string& text, const char* key, const std::string& value) {
   text += std::string(key) + " " + value + "\n";
 }
 
+Folder parse_folder(const std::string& value) {
+  const std::size_t space = value.find(' ');
+  if (space == std::string::npos)
+    throw ValueError("'folder " + value + "' is not a boot line; write folder NAME HOST");
+  return {value.substr(0, space), value.substr(space + 1)};
+}
+
 }  // namespace
+
+// procfs has this empty folder on every machine, and nobody's files lie below it.
+std::string folder_path(const std::string& name) { return "/proc/fs/orrery/" + name; }
 
 std::string to_text(const BootFile& boot) {
   std::string text;
   for (const std::string& dir : boot.writable) put(text, "write", dir);
+  for (const Folder& folder : boot.folders) put(text, "folder", folder.name + " " + folder.host);
   for (const std::string& entry : boot.environment) put(text, "env", entry);
   if (!boot.cwd.empty()) put(text, "cwd", boot.cwd);
   if (!boot.status.empty()) put(text, "status", boot.status);
@@ -34,6 +45,8 @@ BootFile parse_boot_file(const std::string& text) {
     const std::string value = space == std::string::npos ? "" : line.substr(space + 1);
     if (key == "write")
       boot.writable.push_back(value);
+    else if (key == "folder")
+      boot.folders.push_back(parse_folder(value));
     else if (key == "env")
       boot.environment.push_back(value);
     else if (key == "cwd")
@@ -43,7 +56,8 @@ BootFile parse_boot_file(const std::string& text) {
     else if (key == "arg")
       boot.argv.push_back(value);
     else
-      throw ValueError("'" + line + "' is not a boot line; write write, env, cwd, status or arg");
+      throw ValueError("'" + line +
+                       "' is not a boot line; write write, folder, env, cwd, status or arg");
   }
   return boot;
 }

@@ -22,7 +22,15 @@
 namespace orrery::uml {
 namespace {
 
-std::vector<std::string> kernel_line(const GuestSpec& spec, const std::string& boot_path) {
+// Host folders are handed over as open files, so that every path which the guest's kernel gets is
+// of one length wherever they lie; a socket's path would be bounded, too.
+constexpr int state_fd = 3;  // the folder of state
+constexpr int init_fd = 4;   // the folder of our init
+constexpr int first_folder_fd = 5;
+
+std::string through(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+std::vector<std::string> kernel_line(const GuestSpec& spec) {
   return {
       spec.kernel,
       "mem=" + std::to_string(spec.memory.count >> 20) + "M",
@@ -30,7 +38,7 @@ std::vector<std::string> kernel_line(const GuestSpec& spec, const std::string& b
       "rootfstype=hostfs",
       "rootflags=/",
       "ro",
-      "init=" + spec.init,
+      "init=" + through(init_fd) + "/" + std::filesystem::path(spec.init).filename().string(),
       "con=null",
       "con0=fd:0,fd:1",
       "ssl=null",
@@ -39,18 +47,18 @@ std::vector<std::string> kernel_line(const GuestSpec& spec, const std::string& b
       "time-travel-start=1767225600000000000",  // ns: the guest's calendar is the same in each run
       "norandmaps",
       "orrery_entropy=" + std::to_string(spec.entropy),
-      "uml_dir=" + spec.state_dir,
+      "uml_dir=" + through(state_fd),
       "umid=guest",
       "panic=-1",
-      "orrery_boot=" +
-          boot_path,  // a parameter that the kernel does not know: our init's environment
+      // A parameter that the kernel does not know: our init's environment.
+      "orrery_boot=" + through(state_fd) + "/boot",
   };
 }
 
 // In the child, between fork and exec: only what is safe there.
 [[noreturn]] void become_guest(const std::vector<char*>& argv,
                                const std::vector<char*>& environment, int null_fd, int log_fd,
-                               pid_t parent) {
+                               const std::vector<FileDescriptor>& folders, pid_t parent) {
   ::setpgid(0, 0);  // Ctrl-C goes to orrery, which ends the guest in order
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(125);  // orrery died before the line above
@@ -63,8 +71,18 @@ std::vector<std::string> kernel_line(const GuestSpec& spec, const std::string& b
   ::dup2(null_fd, 0);
   ::dup2(log_fd, 1);
   ::dup2(log_fd, 2);
+  int fd = state_fd;
+  for (const FileDescriptor& folder : folders) ::dup2(folder.get(), fd++);
   ::execve(argv[0], argv.data(), environment.data());
   ::_exit(126);
+}
+
+// Above all numbers that it may have in the guest.
+FileDescriptor open_folder(const std::string& path) {
+  const FileDescriptor low = open_file(path, O_PATH | O_DIRECTORY);
+  FileDescriptor high(::fcntl(low.get(), F_DUPFD_CLOEXEC, 64));
+  if (!high) throw_errno("open " + path);
+  return high;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -75,6 +93,13 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 }  // namespace
+
+bool is_guest_of(pid_t pid, const std::string& state_dir) {
+  std::error_code gone;
+  return std::filesystem::read_symlink(
+             "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(state_fd), gone) ==
+         std::filesystem::path(state_dir);
+}
 
 std::string end_of_log(const std::string& path) {
   constexpr std::size_t limit = 1500;
@@ -121,15 +146,19 @@ Guest::Guest(GuestSpec spec)
   std::filesystem::remove(status_path_);
   std::filesystem::remove_all(spec_.state_dir + "/guest");
 
-  BootFile boot{spec_.writable, spec_.environment, spec_.cwd, status_path_, spec_.argv};
-  bool state_is_writable = false;
-  for (const std::string& dir : spec_.writable)
-    state_is_writable |= spec_.state_dir == dir || spec_.state_dir.starts_with(dir + "/");
-  if (!state_is_writable) boot.writable.push_back(spec_.state_dir);
-  const std::string boot_path = spec_.state_dir + "/boot";
-  write_file(boot_path, to_text(boot));
+  std::vector<FileDescriptor> folders;
+  folders.push_back(open_folder(spec_.state_dir));
+  folders.push_back(open_folder(std::filesystem::path(spec_.init).parent_path()));
+  BootFile boot{spec_.writable, {{"state", through(state_fd)}},   spec_.environment,
+                spec_.cwd,      folder_path("state") + "/status", spec_.argv};
+  for (const Folder& folder : spec_.folders) {
+    boot.folders.push_back(
+        {folder.name, through(first_folder_fd + static_cast<int>(&folder - spec_.folders.data()))});
+    folders.push_back(open_folder(folder.host));
+  }
+  write_file(spec_.state_dir + "/boot", to_text(boot));
 
-  std::vector<std::string> line = kernel_line(spec_, boot_path);
+  std::vector<std::string> line = kernel_line(spec_);
   std::vector<std::string> environment{"TMPDIR=" + memory_folder(spec_.memory, spec_.state_dir),
                                        "PATH=/usr/bin:/bin", "HOME=/"};
   const std::vector<char*> argv = pointers(line);
@@ -140,7 +169,7 @@ Guest::Guest(GuestSpec spec)
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw_errno("fork");
-  if (pid_ == 0) become_guest(argv, env, null_fd.get(), log_fd.get(), parent);
+  if (pid_ == 0) become_guest(argv, env, null_fd.get(), log_fd.get(), folders, parent);
   write_file(spec_.state_dir + "/pid", std::to_string(pid_) + "\n");
 }
 

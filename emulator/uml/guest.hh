@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/units.hh"
+#include "emulator/uml/boot_file.hh"
 
 namespace orrery::uml {
 
@@ -22,6 +23,7 @@ struct GuestSpec {
   Bytes memory = Bytes::mib(512);
   std::string state_dir;                 ///< exists; boot file, log, status and sockets go there
   std::vector<std::string> writable;     ///< host folders that the guest may write to
+  std::vector<Folder> folders;           ///< likewise, but seen at folder_path(name)
   std::vector<std::string> argv;         ///< the command and its arguments
   std::vector<std::string> environment;  ///< all of it, NAME=VALUE
   std::string cwd = "/";
@@ -55,6 +57,9 @@ class Guest {
   std::string status_path_;
   pid_t pid_ = -1;
 };
+
+/// Whether `pid` is a guest whose state_dir that is, or one of its processes.
+bool is_guest_of(pid_t pid, const std::string& state_dir);
 
 /// The last of what a guest and its kernel printed.
 std::string end_of_log(const std::string& path);

@@ -60,6 +60,19 @@ void name_counter_rate() {
     throw_errno("mount over /proc/cpuinfo");
 }
 
+void mount_folders(const std::vector<orrery::uml::Folder>& folders) {
+  const auto make = [](const std::string& path) {
+    if (::mkdir(path.c_str(), 0755) != 0) throw_errno("make " + path);
+  };
+  mount_over("tmpfs", "/proc/fs", nullptr);
+  make(orrery::uml::folder_path(""));
+  for (const orrery::uml::Folder& folder : folders) {
+    const std::string path = orrery::uml::folder_path(folder.name);
+    make(path);
+    mount_over("hostfs", path, folder.host.c_str());
+  }
+}
+
 void loopback_up() {
   const orrery::FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request{};
@@ -102,6 +115,7 @@ int run(const char* boot_path) {
   mount_over("sysfs", "/sys", nullptr);
   name_counter_rate();
   for (const std::string& dir : boot.writable) mount_over("hostfs", dir, dir.c_str());
+  mount_folders(boot.folders);
   loopback_up();
   ::nanosleep(&settle, nullptr);
   const int status = boot.argv.empty() ? 0 : reap_until(spawn(boot));

@@ -99,14 +99,30 @@ std::string read(const std::string& path) {
 
 std::string config(const std::string& name) { return std::string(ORRERY_CONFIGS) + "/" + name; }
 
-int processes_with(const std::string& text) {
+namespace {
+
+bool lies_in(const fs::path& link, const std::string& folder) {
+  std::error_code gone;
+  return fs::read_symlink(link, gone).string().starts_with(folder);
+}
+
+bool uses(const fs::path& process, const std::string& folder) {
+  if (read(process / "cmdline").find(folder) != std::string::npos) return true;
+  if (lies_in(process / "cwd", folder)) return true;
+  std::error_code gone;
+  for (const auto& file : fs::directory_iterator(process / "fd", gone))
+    if (lies_in(file.path(), folder)) return true;
+  return false;
+}
+
+}  // namespace
+
+int processes_in(const std::string& folder) {
   int count = 0;
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (std::stoi(name) != ::getpid() &&
-        read(entry.path() / "cmdline").find(text) != std::string::npos)
-      ++count;
+    if (std::stoi(name) != ::getpid() && uses(entry.path(), folder)) ++count;
   }
   return count;
 }

@@ -48,8 +48,8 @@ class Folder {
 std::string read(const std::string& path);
 /// A file of configs/.
 std::string config(const std::string& name);
-/// Processes whose command line holds `text`.
-int processes_with(const std::string& text);
+/// Processes that have something below `folder` open, work there or name it on their command line.
+int processes_in(const std::string& folder);
 /// Rows of a CSV file as maps from its header.
 std::vector<std::map<std::string, std::string>> csv(const std::string& path);
 
