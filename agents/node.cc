@@ -138,7 +138,7 @@ int Node::wait_any(std::span<const Source> sources, std::optional<Instant> deadl
 }
 
 void Node::log(std::int64_t step, const std::string& phase, double loss, std::int64_t samples,
-               std::map<std::string, double> extra) {
+               const std::function<Figures()>& extra) {
   const Inside inside(*this);
   wire::Record record;
   wire::Step* row = record.mutable_step();
@@ -148,7 +148,8 @@ void Node::log(std::int64_t step, const std::string& phase, double loss, std::in
   row->set_phase(phase);
   row->set_loss(loss);
   row->set_samples(samples);
-  for (const auto& [key, value] : extra) (*row->mutable_extra())[key] = value;
+  if (extra)
+    for (const auto& [key, value] : extra()) (*row->mutable_extra())[key] = value;
   parts_.records.write(record);
 }
 

@@ -85,9 +85,12 @@ class Node {
   void forgive(int peer) { parts_.transport.forgive(peer); }
   void reconnect(int peer) { parts_.transport.reconnect(peer); }
 
-  /// One row of steps.csv.
+  /// A strategy's own figures on a row, by column.
+  using Figures = std::map<std::string, double>;
+  /// One row of steps.csv. `extra` is called within: keeping a log is not training, and is not
+  /// counted among what a strategy did without being charged for it.
   void log(std::int64_t step, const std::string& phase, double loss, std::int64_t samples,
-           std::map<std::string, double> extra = {});
+           const std::function<Figures()>& extra = {});
   void count_samples(std::int64_t forward, std::int64_t backward);
 
   /// Whether parameters are to be written after `step`: every evaluate_every steps. Strategies also

@@ -56,9 +56,13 @@ std::vector<std::uint8_t> pooled(const std::vector<std::uint8_t>& pixels, std::i
   return result;
 }
 
+std::string image_file(const std::string& folder, const std::string& split) {
+  return folder + "/" + split + "-images-idx3-ubyte.gz";
+}
+
 ImageSet load_split(const std::string& name, const std::string& folder, const std::string& prefix,
                     int pool) {
-  const std::string image_path = folder + "/" + prefix + "-images-idx3-ubyte.gz";
+  const std::string image_path = image_file(folder, prefix);
   const std::string label_path = folder + "/" + prefix + "-labels-idx1-ubyte.gz";
   // Labels first: they are small, so that most mistakes show at once.
   IdxFile labels = read_idx(label_path, 1, where_to_get(name));
@@ -149,6 +153,12 @@ Dataset load_idx_dataset(const std::string& name, const std::string& folder, int
   // A set of one grey has no deviation to divide by.
   data.deviation = variance > 0 ? static_cast<float>(std::sqrt(variance) / 255) : 1.0f;
   return data;
+}
+
+DatasetSizes idx_dataset_sizes(const std::string& name, const std::string& folder) {
+  const auto train = read_idx_extents(image_file(folder, "train"), 3, where_to_get(name));
+  const auto test = read_idx_extents(image_file(folder, "t10k"), 3, where_to_get(name));
+  return {train[0], test[0], train[1], train[2]};
 }
 
 std::string packaged_dataset_folder(const std::string& name) {

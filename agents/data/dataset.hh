@@ -34,6 +34,14 @@ struct Dataset {
 /// averages pool × pixel squares. Throws Error that names the file, what is wrong with it and what
 /// would be right (package or download, expected magic, counts).
 Dataset load_idx_dataset(const std::string& name, const std::string& folder, int pool);
+/// How large such a set is, by the headers of its files alone. Throws as load_idx_dataset does.
+struct DatasetSizes {
+  std::int64_t train = 0;  ///< images
+  std::int64_t test = 0;
+  std::int64_t height = 0;  ///< pixels, not pooled
+  std::int64_t width = 0;
+};
+DatasetSizes idx_dataset_sizes(const std::string& name, const std::string& folder);
 /// The folder in which Debian's package puts a set ("fashion-mnist"), or Error naming the package.
 std::string packaged_dataset_folder(const std::string& name);
 

@@ -88,42 +88,57 @@ std::string hexadecimal(std::int64_t value) {
   return text;
 }
 
-}  // namespace
+struct Header {
+  std::vector<std::int64_t> extents;
+  std::int64_t count = 1;
+  std::string text;  ///< the extents, "60000 x 28 x 28"
+};
 
-IdxFile read_idx(const std::string& path, int dimensions, const std::string& source) {
-  GzipReader reader(path, source);
-  std::uint8_t header[4 * 5];
-  const std::size_t header_size = 4 * (1 + static_cast<std::size_t>(dimensions));
-  const std::size_t got = reader.read({header, header_size});
+Header read_header(GzipReader& reader, int dimensions) {
+  std::uint8_t bytes[4 * 5];
+  const std::size_t size = 4 * (1 + static_cast<std::size_t>(dimensions));
+  const std::size_t got = reader.read({bytes, size});
   if (reader.is_plain()) reader.wrong("is not compressed by gzip", "a gzip IDX file is needed");
-  if (got < header_size) {
+  if (got < size) {
     reader.wrong("holds " + std::to_string(got) + " bytes",
-                 "an IDX header of " + std::to_string(header_size) + " bytes is needed");
+                 "an IDX header of " + std::to_string(size) + " bytes is needed");
   }
   // The third byte is the type of a value (8: unsigned byte), the fourth the number of dimensions.
-  const std::int64_t magic = big_endian(header);
+  const std::int64_t magic = big_endian(bytes);
   const std::int64_t expected = 0x800 + dimensions;
   if (magic != expected) {
     reader.wrong("begins with " + hexadecimal(magic),
                  "an IDX file of bytes in " + std::to_string(dimensions) + " dimension" +
                      (dimensions == 1 ? "" : "s") + " begins with " + hexadecimal(expected));
   }
-
-  IdxFile file;
-  std::int64_t count = 1;
-  std::string extents;
+  Header header;
   for (int i = 0; i < dimensions; ++i) {
-    const std::int64_t extent = big_endian(header + 4 * (i + 1));
-    file.extents.push_back(extent);
-    extents += (extents.empty() ? "" : " x ") + std::to_string(extent);
-    if (extent == 0) reader.wrong("says that it holds " + extents, "no extent may be 0");
+    const std::int64_t extent = big_endian(bytes + 4 * (i + 1));
+    header.extents.push_back(extent);
+    header.text += (header.text.empty() ? "" : " x ") + std::to_string(extent);
+    if (extent == 0) reader.wrong("says that it holds " + header.text, "no extent may be 0");
     // Checked at each step, so that the product cannot overflow.
-    if (extent > most_values / count) {
-      reader.wrong("says that it holds " + extents + " values",
+    if (extent > most_values / header.count) {
+      reader.wrong("says that it holds " + header.text + " values",
                    "at most " + std::to_string(most_values) + " are possible");
     }
-    count *= extent;
+    header.count *= extent;
   }
+  return header;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> read_idx_extents(const std::string& path, int dimensions,
+                                           const std::string& source) {
+  GzipReader reader(path, source);
+  return read_header(reader, dimensions).extents;
+}
+
+IdxFile read_idx(const std::string& path, int dimensions, const std::string& source) {
+  GzipReader reader(path, source);
+  const auto [header_extents, count, extents] = read_header(reader, dimensions);
+  IdxFile file{header_extents, {}};
 
   // Memory grows with the data that come, not with what a damaged header promises.
   constexpr std::int64_t piece = std::int64_t{1} << 24;

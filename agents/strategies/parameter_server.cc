@@ -152,15 +152,17 @@ class Server {
 
   /// One step of the optimiser, and what follows from it.
   void update(std::span<const float> gradient, double scale, double loss, std::int64_t samples,
-              std::map<std::string, double> extra) {
+              Node::Figures extra) {
     const double progress =
         std::min(1.0, static_cast<double>(version_) / static_cast<double>(last_));
     const double factor = rate_factor(node_.options().text("decay"), progress);
     node_.compute(update_, [&] { optimizer_.step(values_, gradient, scale, factor); });
     ++version_;
     smoothed_ = std::isnan(smoothed_) ? loss : 0.98 * smoothed_ + 0.02 * loss;
-    extra["learning_rate_factor"] = factor;
-    node_.log(version_, "update", loss, samples, std::move(extra));
+    node_.log(version_, "update", loss, samples, [&] {
+      extra["learning_rate_factor"] = factor;
+      return std::move(extra);
+    });
     over_ = version_ >= last_ ||
             (node_.stop().time && node_.now() - Instant{} >= *node_.stop().time) ||
             (node_.stop().loss && smoothed_ <= *node_.stop().loss);

@@ -119,7 +119,9 @@ class SgdAllReduce : public Strategy {
                        1.0 / n, factor);
       });
       node.count_samples(batch, batch);
-      node.log(step, "step", mean_loss, batch, {{"learning_rate_factor", factor}});
+      node.log(step, "step", mean_loss, batch, [&] {
+        return Node::Figures{{"learning_rate_factor", factor}};
+      });
       const bool reached = node.stop().loss && mean_loss <= *node.stop().loss;
       const bool done = step == last || sum.data()[parameters + 1] > 0 || reached;
       if (node.rank() == 0 && (done || node.evaluation_due(step)))

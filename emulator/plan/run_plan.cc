@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "agents/data/dataset.hh"
-#include "agents/data/idx_sizes.hh"
 
 namespace orrery::emulator {
 namespace {
@@ -45,8 +44,11 @@ WorkloadSpec workload_of(const config::Workload& workload) {
   spec.folder = workload.path.empty() ? packaged_dataset_folder(workload.dataset)
                                       : std::filesystem::absolute(workload.path).string();
   spec.pool = static_cast<int>(workload.pool);
-  const IdxSizes sizes = idx_dataset_sizes(spec.folder);
-  spec.edge = sizes.edge / workload.pool;
+  const DatasetSizes sizes = idx_dataset_sizes(workload.dataset, spec.folder);
+  if (sizes.height != sizes.width)
+    throw ValueError(spec.folder + " holds images of " + std::to_string(sizes.height) + " x " +
+                     std::to_string(sizes.width) + "; the models take square ones only");
+  spec.edge = sizes.height / workload.pool;
   spec.train_images = std::min(workload.train_images.value_or(sizes.train), sizes.train);
   spec.test_images = std::min(workload.test_images.value_or(sizes.test), sizes.test);
   spec.objective_images = workload.objective_images;

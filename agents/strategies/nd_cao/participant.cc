@@ -324,11 +324,12 @@ void Participant::publish(const ForwardFrame& frame, double loss) {
     node_.send(peer, {MessageKind::scalar, result_tag, pack(result), {}});
   }
   node_.count_samples(samples_, 0);
-  node_.log(published, "evaluation", loss, samples_,
-            {{"best", best_loss_},
-             {"is_best", result.flags & ResultFrame::best ? 1.0 : 0.0},
-             {"set", static_cast<double>(frame.set)},
-             {"step_size", settings_.step_after(published)}});
+  node_.log(published, "evaluation", loss, samples_, [&] {
+    return Node::Figures{{"best", best_loss_},
+                         {"is_best", result.flags & ResultFrame::best ? 1.0 : 0.0},
+                         {"set", static_cast<double>(frame.set)},
+                         {"step_size", settings_.step_after(published)}};
+  });
   if (result.flags & ResultFrame::set_changed) {
     ++current_set_;
     evaluations_of_set_ = 0;
@@ -429,18 +430,22 @@ Message Participant::await(Source source, const std::string& what) {
 }
 
 void Participant::log_move(std::size_t b, const Move& move, std::int64_t k) {
-  const auto staleness = static_cast<double>(handled_ - 1 - move.newest);
-  stalenesses_.push_back(staleness);
-  std::map<std::string, double> extra{
-      {"block", static_cast<double>(block_base_ + b)},  {"move", static_cast<double>(move.number)},
-      {"newest", static_cast<double>(move.newest + 1)}, {"staleness", staleness},
-      {"evaluation", static_cast<double>(k + 1)},       {"step_size", move.step}};
-  if (std::isfinite(move.predicted)) {
-    extra["predicted"] = move.predicted;
-    extra["predicted_change"] = move.predicted_change;
-  }
-  if (std::isfinite(move.rank_correlation)) extra["rank_correlation"] = move.rank_correlation;
-  node_.log(handled_, "move", none, 0, std::move(extra));
+  node_.log(handled_, "move", none, 0, [&] {
+    const auto staleness = static_cast<double>(handled_ - 1 - move.newest);
+    stalenesses_.push_back(staleness);
+    Node::Figures extra{{"block", static_cast<double>(block_base_ + b)},
+                        {"move", static_cast<double>(move.number)},
+                        {"newest", static_cast<double>(move.newest + 1)},
+                        {"staleness", staleness},
+                        {"evaluation", static_cast<double>(k + 1)},
+                        {"step_size", move.step}};
+    if (std::isfinite(move.predicted)) {
+      extra["predicted"] = move.predicted;
+      extra["predicted_change"] = move.predicted_change;
+    }
+    if (std::isfinite(move.rank_correlation)) extra["rank_correlation"] = move.rank_correlation;
+    return extra;
+  });
 }
 
 void Participant::snapshot() {
@@ -465,18 +470,19 @@ void Participant::finish() {
       }
     }
   }
-  std::map<std::string, double> extra{
-      {"evaluations", static_cast<double>(handled_)},
-      {"images_computed", static_cast<double>(computed_ * samples_)},
-      {"moves", static_cast<double>(stalenesses_.size())}};
-  if (!stalenesses_.empty()) {
-    std::sort(stalenesses_.begin(), stalenesses_.end());
-    const double count = static_cast<double>(stalenesses_.size());
-    extra["staleness_mean"] =
-        std::accumulate(stalenesses_.begin(), stalenesses_.end(), 0.0) / count;
-    extra["staleness_p95"] = stalenesses_[static_cast<std::size_t>(std::ceil(0.95 * count)) - 1];
-  }
-  node_.log(handled_, "end", none, 0, std::move(extra));
+  node_.log(handled_, "end", none, 0, [&] {
+    Node::Figures extra{{"evaluations", static_cast<double>(handled_)},
+                        {"images_computed", static_cast<double>(computed_ * samples_)},
+                        {"moves", static_cast<double>(stalenesses_.size())}};
+    if (!stalenesses_.empty()) {
+      std::sort(stalenesses_.begin(), stalenesses_.end());
+      const double count = static_cast<double>(stalenesses_.size());
+      extra["staleness_mean"] =
+          std::accumulate(stalenesses_.begin(), stalenesses_.end(), 0.0) / count;
+      extra["staleness_p95"] = stalenesses_[static_cast<std::size_t>(std::ceil(0.95 * count)) - 1];
+    }
+    return extra;
+  });
 }
 
 }  // namespace orrery::nd_cao

@@ -84,6 +84,24 @@ TEST_F(Idx, ReadsASet) {
   EXPECT_NEAR(data.deviation, 5 * std::sqrt((48.0 * 48 - 1) / 12) / 255, 1e-6);
 }
 
+TEST_F(Idx, SizesComeFromTheHeaders) {
+  const DatasetSizes sizes = idx_dataset_sizes("little", folder);
+  EXPECT_EQ(sizes.train, 3);
+  EXPECT_EQ(sizes.test, 1);
+  EXPECT_EQ(sizes.height, 4);
+  EXPECT_EQ(sizes.width, 4);
+  // What follows a header is not looked at; the header is, as when all is read.
+  const std::string name = path("train-images-idx3-ubyte.gz");
+  const std::string whole = read_file(name);
+  write_file(name, whole.substr(0, 5));
+  try {
+    idx_dataset_sizes("little", folder);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), complaint());
+  }
+}
+
 TEST_F(Idx, PoolsByAverage) {
   const Dataset data = load_idx_dataset("little", folder, 2);
   EXPECT_EQ(data.train.height, 2);
