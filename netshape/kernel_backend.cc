@@ -682,7 +682,7 @@ std::vector<LinkCounters> KernelBackend::Network::counters() {
       counters.queued = line->second.queued;
       counters.in_flight = std::max<std::int64_t>(0, path.queued - line->second.queued);
     } else {
-      (link.path.loss > 0 ? counters.loss_drops : counters.queue_drops) = path.drops;
+      (loss_share(link.spec) > 0 ? counters.loss_drops : counters.queue_drops) = path.drops;
       counters.in_flight = path.queued;
     }
     all.push_back(counters);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 namespace orrery::netshape {
 namespace {
@@ -34,14 +35,16 @@ void check_delay(const LinkSpec& spec, std::vector<std::string>& found) {
   }
   // A draw below zero is sent at once: the mean would come out higher than asked, and the spread
   // smaller. Three sigmas leave 0.13 % of the draws there.
-  const std::int64_t reach = spec.distribution == Distribution::normal ? 3 : 1;
+  const std::int64_t reach = reach_below(spec.distribution);
   if (spec.jitter.ns * reach > spec.delay.ns)
     found.push_back("jitter " + orrery::to_string(spec.jitter) + " (" +
                     to_string(spec.distribution) + ") reaches below a delay of " +
                     orrery::to_string(spec.delay) +
                     ", and a packet cannot arrive early; write a jitter of at most " +
                     orrery::to_string(Duration{spec.delay.ns / reach}) +
-                    (reach == 3 ? ", a third of the delay" : ", the delay itself"));
+                    (reach == 3   ? ", a third of the delay"
+                     : reach == 2 ? ", half of the delay"
+                                  : ", the delay itself"));
 }
 
 void check_queue(const LinkSpec& spec, std::vector<std::string>& found) {
@@ -68,6 +71,12 @@ std::vector<std::string> problems(const LinkSpec& spec) {
   std::vector<std::string> found;
   check_delay(spec, found);
   check_share("loss", spec.loss, found);
+  if (spec.burst_loss) {
+    for (const std::string& problem : problems(*spec.burst_loss)) found.push_back(problem);
+    if (spec.loss.value > 0)
+      found.push_back("loss " + orrery::to_string(spec.loss) +
+                      " and losses in bursts are two models of one thing; leave one out");
+  }
   check_share("duplicate", spec.duplicate, found);
   check_share("corrupt", spec.corrupt, found);
   check_share("reorder", spec.reorder, found);
@@ -84,10 +93,37 @@ std::vector<std::string> problems(const LinkSpec& spec) {
   return found;
 }
 
+std::int64_t reach_below(Distribution distribution) {
+  switch (distribution) {
+    case Distribution::normal:
+      return 3;
+    case Distribution::paretonormal:
+      return 2;
+    case Distribution::uniform:
+    case Distribution::pareto:
+      break;
+  }
+  return 1;
+}
+
+double loss_share(const LinkSpec& spec) {
+  return spec.burst_loss ? mean_loss(*spec.burst_loss) : spec.loss.value;
+}
+
 std::string to_string(Layer layer) { return layer == Layer::wire ? "wire" : "l2"; }
 
 std::string to_string(Distribution distribution) {
-  return distribution == Distribution::uniform ? "uniform" : "normal";
+  switch (distribution) {
+    case Distribution::uniform:
+      return "uniform";
+    case Distribution::normal:
+      return "normal";
+    case Distribution::pareto:
+      return "pareto";
+    case Distribution::paretonormal:
+      return "paretonormal";
+  }
+  throw std::logic_error("a distribution of no known kind");
 }
 
 std::string to_string(const Queue& queue) {
@@ -110,6 +146,7 @@ std::string to_string(const LinkSpec& spec) {
     if (p.value > 0) text += std::string(", ") + name + " " + orrery::to_string(p);
   };
   add("loss", spec.loss);
+  if (spec.burst_loss) text += ", " + to_string(*spec.burst_loss);
   add("duplicate", spec.duplicate);
   add("corrupt", spec.corrupt);
   add("reorder", spec.reorder);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/units.hh"
+#include "netshape/burst_loss.hh"
 
 namespace orrery::netshape {
 
@@ -19,8 +20,10 @@ enum class Layer {
 
 /// How a delay varies around its mean.
 enum class Distribution {
-  uniform,  ///< evenly in delay ± jitter
-  normal,   ///< jitter is the standard deviation; cut at four of them
+  uniform,       ///< evenly in delay ± jitter
+  normal,        ///< jitter is the standard deviation; cut at four of them
+  pareto,        ///< shape 3: rarely early, now and then very late; likewise
+  paretonormal,  ///< a quarter of the one, three quarters of the other; likewise
 };
 
 /// A queue of `factor` × rate × the longest round trip that crosses the link.
@@ -39,7 +42,8 @@ struct LinkSpec {
   Duration jitter;
   Distribution distribution = Distribution::normal;
   bool keep_order = true;  ///< false: each packet draws its own delay and may overtake another
-  Probability loss;        ///< of each packet, independently, after it has used the line
+  Probability loss;        ///< of each packet, independently
+  std::optional<BurstLoss> burst_loss;  ///< instead of `loss`
   Probability duplicate;
   Probability corrupt;          ///< one bit of the packet flips
   Probability reorder;          ///< of a packet to skip the delay
@@ -49,6 +53,12 @@ struct LinkSpec {
 
   friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
 };
+
+/// The share of packets that are lost in the long run, by `loss` or `burst_loss`.
+double loss_share(const LinkSpec& spec);
+
+/// How many jitters below its mean practically all of a distribution's draws lie above.
+std::int64_t reach_below(Distribution distribution);
 
 /// What is wrong with it, each as "what; what would be right"; empty when all is well.
 std::vector<std::string> problems(const LinkSpec& spec);

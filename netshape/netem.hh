@@ -7,13 +7,30 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
+
+#include "netshape/burst_loss.hh"
 
 namespace orrery::netshape {
 
 /// How a delay is drawn. Both are tables of ours, so that a change from one to the other needs no
 /// new queue: the kernel cannot take a table away.
-enum class DelayTable { none, uniform, normal };
+enum class DelayTable { none, uniform, normal, pareto, paretonormal };
+std::string to_string(DelayTable table);
+
+/// The chains of burst_loss.hh as the kernel keeps them, probabilities of 2^32.
+struct GilbertElliottShares {
+  std::uint32_t p = 0, r = 0;
+  std::uint32_t h = 0;   ///< a packet in bad to arrive
+  std::uint32_t k1 = 0;  ///< a packet in good to be lost
+  friend bool operator==(const GilbertElliottShares&, const GilbertElliottShares&) = default;
+};
+struct FourStateShares {
+  std::uint32_t p13 = 0, p31 = 0, p32 = 0, p14 = 0, p23 = 0;
+  friend bool operator==(const FourStateShares&, const FourStateShares&) = default;
+};
+using LossShares = std::variant<std::monostate, GilbertElliottShares, FourStateShares>;
 
 /// The units and meanings of linux/pkt_sched.h. Probabilities are of 2^32.
 struct Netem {
@@ -21,6 +38,7 @@ struct Netem {
   std::int64_t jitter_ns = 0;
   std::uint32_t limit = 1000;  ///< packets
   std::uint32_t loss = 0;
+  LossShares chain;  ///< in place of `loss`
   std::uint32_t duplicate = 0;
   std::uint32_t corrupt = 0;
   std::uint32_t reorder = 0;
@@ -36,8 +54,11 @@ struct Netem {
 /// Probability in [0, 1] to a share of 2^32, as iproute2 rounds it.
 std::uint32_t share(double probability);
 
-/// Quantiles × 8192: of the standard normal distribution (mean 0, variance 1), or of the even one
-/// over [-1, 1].
+LossShares shares(const BurstLoss& loss);
+
+/// Quantiles × 8192: of a distribution with mean 0 and variance 1, or of the even one over [-1, 1].
+/// A table reaches to 4 standard deviations; Pareto's (shape 3) is cut where it comes to that, and
+/// brought to mean 0 and variance 1 after.
 const std::vector<std::int16_t>& quantiles(DelayTable table);
 
 /// The value of TCA_OPTIONS: a tc_netem_qopt and all attributes, zeros included.

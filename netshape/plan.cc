@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <stdexcept>
 
 #include "base/error.hh"
 #include "base/philox.hh"
@@ -42,7 +43,7 @@ std::string short_number(double value) {
   throw ValueError(text);
 }
 
-// --- routes: fewest links; among equals, the one whose link was written first
+// --- routes: fewest links; among equals, one by a hash of seed, vertex and target
 
 struct Edges {
   std::map<std::string, std::vector<std::string>> neighbours;
@@ -57,23 +58,30 @@ Edges edges_of(const Topology& topology) {
   return edges;
 }
 
-// For each vertex that can reach `target`, the neighbour to send to.
-std::map<std::string, std::string> next_hops(const Edges& edges, const std::string& target) {
-  std::map<std::string, std::string> next;
+// For each vertex that can reach `target`, the neighbour to send to. Where several are as near, all
+// that goes to one target takes the same: packets of a connection must not overtake each other.
+std::map<std::string, std::string> next_hops(const Edges& edges, const std::string& target,
+                                             std::uint64_t seed) {
+  std::map<std::string, std::size_t> distance{{target, 0}};
+  std::map<std::string, std::vector<std::string>> nearer;  // in the order of the links
   std::vector<std::string> frontier{target};
-  std::set<std::string> seen{target};
   while (!frontier.empty()) {
     std::vector<std::string> further;
     for (const std::string& at : frontier) {
       const auto found = edges.neighbours.find(at);
       if (found == edges.neighbours.end()) continue;
       for (const std::string& neighbour : found->second) {
-        if (!seen.insert(neighbour).second) continue;
-        next[neighbour] = at;
-        further.push_back(neighbour);
+        const auto [known, fresh] = distance.emplace(neighbour, distance.at(at) + 1);
+        if (fresh) further.push_back(neighbour);
+        if (known->second == distance.at(at) + 1) nearer[neighbour].push_back(at);
       }
     }
     frontier = std::move(further);
+  }
+  std::map<std::string, std::string> next;
+  for (const auto& [vertex, choices] : nearer) {
+    const std::uint64_t draw = philox4x32(hash_name(vertex + ">" + target), 1, seed)[0];
+    next[vertex] = choices[choices.size() == 1 ? 0 : (draw * choices.size()) >> 32];
   }
   return next;
 }
@@ -99,7 +107,7 @@ void add_vertices(Plan& plan) {
   std::vector<std::string> targets = topology.nodes;
   std::sort(targets.begin(), targets.end());
   for (const std::string& target : targets)
-    for (const auto& [from, via] : next_hops(edges, target))
+    for (const auto& [from, via] : next_hops(edges, target, plan.seed))
       plan.vertices[index.at(from)].routes.push_back({target, via});
 }
 
@@ -117,8 +125,22 @@ std::uint64_t link_seed(std::uint64_t seed, const std::string& name) {
 }
 
 bool draws_per_packet(const LinkSpec& spec) {
-  return spec.loss.value > 0 || spec.duplicate.value > 0 || spec.corrupt.value > 0 ||
+  return loss_share(spec) > 0 || spec.duplicate.value > 0 || spec.corrupt.value > 0 ||
          spec.reorder.value > 0;
+}
+
+DelayTable table_of(Distribution distribution) {
+  switch (distribution) {
+    case Distribution::uniform:
+      return DelayTable::uniform;
+    case Distribution::normal:
+      return DelayTable::normal;
+    case Distribution::pareto:
+      return DelayTable::pareto;
+    case Distribution::paretonormal:
+      return DelayTable::paretonormal;
+  }
+  throw std::logic_error("a distribution of no known kind");
 }
 
 Derived queue_in_bytes(const LinkSpec& spec, const Crossing& crossing, std::int64_t frame) {
@@ -217,10 +239,9 @@ void derive_queues(LinkPlan& link, std::int64_t mtu, const Crossing& crossing) {
   link.line.reset();
   path.latency_ns = spec.delay.ns;
   path.jitter_ns = spec.jitter.ns;
-  if (spec.jitter.ns > 0)
-    path.table =
-        spec.distribution == Distribution::uniform ? DelayTable::uniform : DelayTable::normal;
+  if (spec.jitter.ns > 0) path.table = table_of(spec.distribution);
   path.loss = share(spec.loss.value);
+  if (spec.burst_loss) path.chain = shares(*spec.burst_loss);
   path.duplicate = share(spec.duplicate.value);
   path.corrupt = share(spec.corrupt.value);
   path.reorder = share(spec.reorder.value);

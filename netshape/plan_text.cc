@@ -103,9 +103,7 @@ void put_netem(Json& json, const char* key, const Netem& netem) {
   json.open(key, '{');
   json.put("latency_ns", netem.latency_ns);
   json.put("jitter_ns", netem.jitter_ns);
-  json.put("table", std::string(netem.table == DelayTable::none      ? "none"
-                                : netem.table == DelayTable::uniform ? "uniform"
-                                                                     : "normal"));
+  json.put("table", to_string(netem.table));
   json.put("limit", std::int64_t{netem.limit});
   json.put("loss", std::int64_t{netem.loss});
   json.put("duplicate", std::int64_t{netem.duplicate});

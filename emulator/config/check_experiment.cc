@@ -50,6 +50,7 @@ class Checker {
     check_devices();
     check_nodes();
     check_links();
+    check_shape();
     check_workload();
     check_timeline();
     check_runs();
@@ -120,23 +121,65 @@ class Checker {
     }
   }
 
+  void check_shape() {
+    const Network& network = experiment_.cluster.network;
+    const Node* at = origins_.arity ? origins_.arity : origins_.topology;
+    const std::string name = name_of(network.topology);
+    if (origins_.trunk_map && network.topology == Shape::star)
+      diagnostics_.error(*origins_.trunk_map,
+                         "a star has one switch, so no link between two; remove `trunk`");
+    if (origins_.arity && netshape::arity_meaning(network.topology).empty()) {
+      diagnostics_.error(*at, "a " + name + " takes no arity; remove it");
+      return;
+    }
+    if (!at || !origins_.nodes_sound) return;
+    if (!origins_.arity && !netshape::arity_meaning(network.topology).empty()) {
+      diagnostics_.error(*at, "a " + name + " needs an arity, " +
+                                  std::string(netshape::arity_meaning(network.topology)) +
+                                  "; write it beside `topology`");
+      return;
+    }
+    std::vector<netshape::StarNode> nodes;
+    for (const std::string& node : node_names_) nodes.push_back({node, {}, {}});
+    try {
+      const netshape::Topology made =
+          netshape::make_shape(network.topology, std::move(nodes), {}, network.arity);
+      for (const std::string& problem : netshape::problems(made))
+        if (node_set_.size() == node_names_.size()) diagnostics_.error(*at, problem);
+    } catch (const ValueError& error) {
+      diagnostics_.error(*at, error.what());
+    }
+    if (origins_.trunk_map) check_link("", "trunk", network.trunk, origins_.trunk);
+  }
+
   void check_link(const std::string& node, const std::string& direction, const Link& link,
                   const LinkOrigin& origin) {
     check_jitter(link, origin.jitter ? origin.jitter : origin.delay);
     const auto cut = [&](const Node* at, const std::string& why) {
       if (at && reported_.insert(at).second)
-        diagnostics_.error(*at, "node '" + node + "' is disconnected: its link " + direction + " " +
-                                    why +
-                                    "; for a failure that passes write an event in the "
-                                    "timeline");
+        diagnostics_.error(
+            *at,
+            (node.empty() ? "every " + direction + " "
+                          : "node '" + node + "' is disconnected: its link " + direction + " ") +
+                why + "; for a failure that passes write an event in the timeline");
     };
     if (link.rate && link.rate->bits_per_second == 0) cut(origin.rate, "has no rate");
     if (link.loss.value >= 1) cut(origin.loss, "loses every packet");
+    if (link.loss_model) {
+      for (const std::string& problem : netshape::problems(*link.loss_model))
+        if (origin.loss && reported_.insert(origin.loss).second)
+          diagnostics_.error(*origin.loss, problem);
+      if (netshape::mean_loss(*link.loss_model) >= 1) cut(origin.loss, "loses every packet");
+    }
+    if (link.reorder.value > 0 && link.delay.ns == 0 && origin.reorder &&
+        reported_.insert(origin.reorder).second)
+      diagnostics_.error(*origin.reorder,
+                         "packets that skip the delay need a delay; write one beside it");
   }
 
   /// netem sends at once what would have left before it came, so the mean rises.
   void check_jitter(const Link& link, const Node* at) {
-    const std::int64_t times = link.distribution == Distribution::normal ? 3 : 1;
+    const std::int64_t times = netshape::reach_below(link.distribution);
     if (!at || link.jitter.ns == 0 || link.delay.ns / times >= link.jitter.ns) return;
     if (!reported_.insert(at).second) return;
     const std::string most = to_string(Duration{link.delay.ns / times});
@@ -411,7 +454,8 @@ class Checker {
     const Node* options = map.find("options");
     for (const std::string& name : info.node_options) {
       const Node* value = options ? options->find(name) : nullptr;
-      if (!value || !origins_.nodes_sound) continue;
+      // Empty is the strategy's own choice, as a file that was written by us says.
+      if (!value || value->text.empty() || !origins_.nodes_sound) continue;
       const auto index = read_integer(*value);
       if (!index)
         need_nodes({value->text}, *value);

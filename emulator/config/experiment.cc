@@ -86,7 +86,18 @@ Link LinkPatch::applied_to(Link link) const {
   if (jitter) link.jitter = *jitter;
   if (distribution) link.distribution = *distribution;
   if (rate) link.rate = *rate;
+  if (keep_order) link.keep_order = *keep_order;
+  if (loss || loss_burst) link.loss_model.reset();
   if (loss) link.loss = *loss;
+  if (loss_burst) link.loss_burst = *loss_burst;
+  if (loss_model) {
+    link.loss_model = loss_model;
+    link.loss = {};
+    link.loss_burst = 1;
+  }
+  if (duplicate) link.duplicate = *duplicate;
+  if (corrupt) link.corrupt = *corrupt;
+  if (reorder) link.reorder = *reorder;
   if (queue) link.queue = *queue;
   if (layer) link.layer = *layer;
   return link;

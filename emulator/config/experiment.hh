@@ -11,6 +11,7 @@
 #include "base/option.hh"
 #include "base/units.hh"
 #include "emulator/config/quantities.hh"
+#include "netshape/shapes.hh"
 
 namespace orrery::config {
 
@@ -33,18 +34,23 @@ struct ClusterNode {
   bool operator==(const ClusterNode&) const = default;
 };
 
-enum class Distribution { uniform, normal };
-/// What a rate counts: whole Ethernet frames on the wire, with preamble, FCS and gap (what a
-/// network card of that speed gives), or layer-2 frames (what a kernel qdisc counts).
-enum class Layer { wire, l2 };
+using netshape::BurstLoss;
+using netshape::Distribution;
+using netshape::Layer;
 
 /// One direction of the link between a node and the switch.
 struct Link {
   Duration delay;
   Duration jitter;
   Distribution distribution = Distribution::uniform;
+  bool keep_order = true;
   std::optional<BitRate> rate;  ///< none: unlimited
   Probability loss;
+  double loss_burst = 1;                ///< mean length of a run of losses; 1: independent
+  std::optional<BurstLoss> loss_model;  ///< instead of the two above
+  Probability duplicate;
+  Probability corrupt;
+  Probability reorder;
   Queue queue = Duration::milliseconds(50);
   Layer layer = Layer::wire;
   bool operator==(const Link&) const = default;
@@ -55,8 +61,14 @@ struct LinkPatch {
   std::optional<Duration> delay;
   std::optional<Duration> jitter;
   std::optional<Distribution> distribution;
+  std::optional<bool> keep_order;
   std::optional<std::optional<BitRate>> rate;  ///< the inner none: unlimited
-  std::optional<Probability> loss;
+  std::optional<Probability> loss;             ///< ends a loss_model
+  std::optional<double> loss_burst;
+  std::optional<BurstLoss> loss_model;  ///< ends loss and loss_burst
+  std::optional<Probability> duplicate;
+  std::optional<Probability> corrupt;
+  std::optional<Probability> reorder;
   std::optional<Queue> queue;
   std::optional<Layer> layer;
   Link applied_to(Link link) const;
@@ -72,10 +84,12 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
-enum class Topology { star };
+using netshape::Shape;
 
 struct Network {
-  Topology topology = Topology::star;
+  Shape topology = Shape::star;
+  std::int64_t arity = 0;      ///< of the shapes that take one
+  Link trunk;                  ///< each link between two switches, both directions
   std::vector<Access> access;  ///< one a node, in the order of the nodes
   bool operator==(const Network&) const = default;
 };

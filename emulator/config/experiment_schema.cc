@@ -57,22 +57,51 @@ TypePtr spans() {
 
 TypePtr positive() { return number(0.0, {}, true); }
 
+TypePtr loss_model() {
+  const auto two = object(
+      "gilbert_elliott",
+      {required("p", probability(), "Of a packet in the good state to be followed by the bad one."),
+       required("r", probability(), "Of a packet in the bad state to be followed by the good one."),
+       optional("loss_bad", probability(), "Of a packet in the bad state to be lost.", "100%"),
+       optional("loss_good", probability(), "Of a packet in the good state to be lost.", "0%")});
+  const auto four =
+      object("four_state",
+             {required("p13", probability(), "From a gap to a loss that begins a burst."),
+              required("p31", probability(), "From a loss in a burst to a gap."),
+              optional("p32", probability(), "From a loss in a burst to an arrival in it.", "0%"),
+              optional("p23", probability(), "From an arrival in a burst to a loss in it.", "100%"),
+              optional("p14", probability(), "Of a single loss in a gap.", "0%")});
+  const auto model = object(
+      "loss_model",
+      {optional("gilbert_elliott", two, "Two states, after Gilbert (1960) and Elliott (1963)."),
+       optional("four_state", four, "Four states, after Salsano et al. (2012), as in netem.")});
+  model->exactly_one({"gilbert_elliott", "four_state"});
+  return model;
+}
+
 TypePtr link() {
   const Link link;
-  return object(
+  const auto type = object(
       "link",
       {optional("delay", duration(),
                 "One-way delay; node to node it is the sender's `up` plus the "
                 "receiver's `down`.",
                 "0ms"),
        optional("jitter", duration(),
-                "Spread of the delay: half the range if uniform, a standard "
-                "deviation if normal.",
+                "Spread of the delay: half the range if uniform, else a standard deviation.",
                 "0ms"),
        optional("distribution", choice(names_of<Distribution>()), "Of the delay.",
                 name_of(link.distribution)),
        optional("rate", word_or({"unlimited"}, bit_rate()), "Capacity.", "unlimited"),
-       optional("loss", probability(), "Packets dropped at random, each by itself.", "0%"),
+       optional("keep_order", boolean(),
+                "Whether packets that jitter holds up hold up those behind them.", "true"),
+       optional("loss", probability(), "Share of packets dropped at random.", "0%"),
+       optional("loss_burst", number(1.0),
+                "How many are lost in a row on average (Gilbert's model); 1: each by itself.", "1"),
+       optional("loss_model", loss_model(), "A loss model by its own parameters, instead."),
+       optional("duplicate", probability(), "Share of packets that come twice.", "0%"),
+       optional("corrupt", probability(), "Share of packets with one bit flipped.", "0%"),
+       optional("reorder", probability(), "Share of packets that skip the delay.", "0%"),
        optional("queue", queue(),
                 "Room in front of the rate limiter; what does not fit is dropped.",
                 text_of(link.queue)),
@@ -80,6 +109,8 @@ TypePtr link() {
                 "What the rate counts: frames on the wire with preamble, FCS and gap, as a network "
                 "card of that speed does, or layer-2 frames, as a kernel qdisc does.",
                 name_of(link.layer))});
+  type->not_both("loss_model", "loss").not_both("loss_model", "loss_burst");
+  return type;
 }
 
 TypePtr device() {
@@ -111,11 +142,18 @@ TypePtr cluster(const TypePtr& link_type) {
               optional("both", link_type, "Both directions; `up` and `down` overrule it.")});
   access->at_least_one({"up", "down", "both"});
   const auto network =
-      object("network", {optional("topology", choice(names_of<Topology>()),
-                                  "`star`: every node has one link, to one switch.", "star"),
-                         optional("link", link_type, "Every node's link, in both directions."),
-                         optional("links", list_of(access, "`links` maps"),
-                                  "What differs from `link`, by node and direction.")});
+      object("network",
+             {optional("topology", choice(names_of<Shape>()),
+                       "Which switches there are and how they are joined; every node has "
+                       "one link, to one of them.",
+                       "star"),
+              optional("arity", integer(2, 256),
+                       "Of a `tree`: how many hang on each switch; of a `fat_tree`: k, "
+                       "the ports of a switch; of a `bigraph`: the number of switches."),
+              optional("trunk", link_type, "Every link between two switches, in both directions."),
+              optional("link", link_type, "Every node's link, in both directions."),
+              optional("links", list_of(access, "`links` maps"),
+                       "What differs from `link`, by node and direction.")});
   return object(
       "cluster",
       {optional("cost", choice(names_of<Cost>()),
@@ -264,18 +302,19 @@ TypePtr experiment_schema(const StrategyCatalog& strategies) {
                 object("record", {optional("spans", spans(),
                                            "Which steps leave spans in the trace.", "all")}),
                 "What is recorded."),
-       optional("limits",
-                object("limits",
-                       {optional("watchdog", positive_duration(),
-                                 "Host time without progress of emulated time, after which the run "
-                                 "is ended. Time that the run spent ready while the host ran others "
-                                 "does not count.",
-                                 to_string(e.limits.watchdog)),
-                        optional("stall", positive_duration(),
-                                 "Emulated time without progress of the run, after which it is "
-                                 "ended.",
-                                 to_string(e.limits.stall))}),
-                "When to give up.")});
+       optional(
+           "limits",
+           object("limits",
+                  {optional("watchdog", positive_duration(),
+                            "Host time without progress of emulated time, after which the run "
+                            "is ended. Time that the run spent ready while the host ran others "
+                            "does not count.",
+                            to_string(e.limits.watchdog)),
+                   optional("stall", positive_duration(),
+                            "Emulated time without progress of the run, after which it is "
+                            "ended.",
+                            to_string(e.limits.stall))}),
+           "When to give up.")});
 }
 
 nlohmann::ordered_json experiment_json_schema(const StrategyCatalog& strategies) {

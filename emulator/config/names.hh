@@ -20,13 +20,19 @@ struct Names<Cost> {
                                                                 {"profile", Cost::profile}};
 };
 template <>
-struct Names<Topology> {
-  static constexpr std::pair<std::string_view, Topology> table[] = {{"star", Topology::star}};
+struct Names<Shape> {
+  static constexpr std::pair<std::string_view, Shape> table[] = {
+      {"star", Shape::star},         {"chain", Shape::chain},       {"ring", Shape::ring},
+      {"mesh", Shape::mesh},         {"dumbbell", Shape::dumbbell}, {"tree", Shape::tree},
+      {"fat_tree", Shape::fat_tree}, {"bigraph", Shape::bigraph}};
 };
 template <>
 struct Names<Distribution> {
   static constexpr std::pair<std::string_view, Distribution> table[] = {
-      {"uniform", Distribution::uniform}, {"normal", Distribution::normal}};
+      {"uniform", Distribution::uniform},
+      {"normal", Distribution::normal},
+      {"pareto", Distribution::pareto},
+      {"paretonormal", Distribution::paretonormal}};
 };
 template <>
 struct Names<Layer> {

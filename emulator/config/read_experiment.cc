@@ -46,6 +46,9 @@ class Reader {
   const Node* get(const char* key, std::string& out) const {
     return read(key, [&](const Node& n) { out = n.text; });
   }
+  const Node* get(const char* key, bool& out) const {
+    return read(key, [&](const Node& n) { out = read_boolean(n).value(); });
+  }
   const Node* get(const char* key, double& out) const {
     return read(key, [&](const Node& n) { out = read_number(n).value(); });
   }
@@ -218,6 +221,26 @@ class ExperimentReader {
     if (profile && !known) devices.push_back(from_profile(*profile, name));
   }
 
+  static BurstLoss read_loss_model(const Reader& from) {
+    if (const Reader four = from.map("four_state")) {
+      netshape::FourState model;
+      model.p23 = {1};
+      four.get("p13", model.p13);
+      four.get("p31", model.p31);
+      four.get("p32", model.p32);
+      four.get("p23", model.p23);
+      four.get("p14", model.p14);
+      return model;
+    }
+    netshape::GilbertElliott model;
+    const Reader two = from.map("gilbert_elliott");
+    two.get("p", model.to_bad);
+    two.get("r", model.to_good);
+    two.get("loss_bad", model.loss_bad);
+    two.get("loss_good", model.loss_good);
+    return model;
+  }
+
   LinkPatch read_patch(const Reader& from, LinkOrigin& origin) const {
     LinkPatch patch;
     const auto note = [](const Node*& where, const Node* node) {
@@ -226,11 +249,20 @@ class ExperimentReader {
     note(origin.delay, from.get("delay", patch.delay));
     note(origin.jitter, from.get("jitter", patch.jitter));
     from.get("distribution", patch.distribution);
+    from.get("keep_order", patch.keep_order);
     std::optional<BitRate> rate;
     const Node* written = from.get_unless("rate", "unlimited", rate);
     note(origin.rate, written);
     if (written) patch.rate = rate;
     note(origin.loss, from.get("loss", patch.loss));
+    note(origin.loss, from.get("loss_burst", patch.loss_burst));
+    if (const Reader model = from.map("loss_model")) {
+      patch.loss_model = read_loss_model(model);
+      note(origin.loss, model.node());
+    }
+    from.get("duplicate", patch.duplicate);
+    from.get("corrupt", patch.corrupt);
+    note(origin.reorder, from.get("reorder", patch.reorder));
     from.get("queue", patch.queue);
     from.get("layer", patch.layer);
     return patch;
@@ -242,7 +274,10 @@ class ExperimentReader {
 
   void read_network(const Reader& from) {
     Network& network = experiment().cluster.network;
-    from.get("topology", network.topology);
+    read_.origins.topology = from.get("topology", network.topology);
+    read_.origins.arity = from.get("arity", network.arity);
+    read_.origins.trunk_map = from.map("trunk").node();
+    apply(from.map("trunk"), network.trunk, read_.origins.trunk);
     TracedLink common;
     apply(from.map("link"), common.link, common.origin);
     for (const ClusterNode& node : experiment().cluster.nodes) {

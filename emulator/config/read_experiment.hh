@@ -15,7 +15,8 @@ struct LinkOrigin {
   const Node* delay = nullptr;
   const Node* jitter = nullptr;
   const Node* rate = nullptr;
-  const Node* loss = nullptr;
+  const Node* loss = nullptr;  ///< or the loss model
+  const Node* reorder = nullptr;
 };
 
 /// Where the parts of an experiment were written, index by index beside its vectors. `sound` is
@@ -38,6 +39,10 @@ struct Origins {
   std::vector<NodeOrigin> nodes;
   std::vector<LinkOrigin> up;  ///< beside network.access
   std::vector<LinkOrigin> down;
+  const Node* topology = nullptr;  ///< nullptr: a star by default
+  const Node* arity = nullptr;
+  const Node* trunk_map = nullptr;
+  LinkOrigin trunk;
   std::vector<const Node*> link_maps;  ///< the entries of `links`
   std::vector<EventOrigin> events;
   std::vector<RunOrigin> runs;

@@ -61,13 +61,37 @@ class FlowMap {
   std::string text_;
 };
 
+std::string flow(const BurstLoss& model) {
+  FlowMap parts;
+  if (const auto* two = std::get_if<netshape::GilbertElliott>(&model)) {
+    parts.add("p", exact(two->to_bad))
+        .add("r", exact(two->to_good))
+        .add("loss_bad", exact(two->loss_bad))
+        .add("loss_good", exact(two->loss_good));
+    return FlowMap().add("gilbert_elliott", parts.text()).text();
+  }
+  const auto& four = std::get<netshape::FourState>(model);
+  parts.add("p13", exact(four.p13))
+      .add("p31", exact(four.p31))
+      .add("p32", exact(four.p32))
+      .add("p23", exact(four.p23))
+      .add("p14", exact(four.p14));
+  return FlowMap().add("four_state", parts.text()).text();
+}
+
 std::string flow(const LinkPatch& patch) {
   FlowMap map;
   if (patch.delay) map.add("delay", exact(*patch.delay));
   if (patch.jitter) map.add("jitter", exact(*patch.jitter));
   if (patch.distribution) map.add("distribution", name_of(*patch.distribution));
   if (patch.rate) map.add("rate", exact(*patch.rate));
+  if (patch.keep_order) map.add("keep_order", *patch.keep_order ? "true" : "false");
   if (patch.loss) map.add("loss", exact(*patch.loss));
+  if (patch.loss_burst) map.add("loss_burst", exact(*patch.loss_burst));
+  if (patch.loss_model) map.add("loss_model", flow(*patch.loss_model));
+  if (patch.duplicate) map.add("duplicate", exact(*patch.duplicate));
+  if (patch.corrupt) map.add("corrupt", exact(*patch.corrupt));
+  if (patch.reorder) map.add("reorder", exact(*patch.reorder));
   if (patch.queue) map.add("queue", exact(*patch.queue));
   if (patch.layer) map.add("layer", name_of(*patch.layer));
   return map.text();
@@ -79,7 +103,16 @@ LinkPatch whole(const Link& link) {
   patch.jitter = link.jitter;
   patch.distribution = link.distribution;
   patch.rate = link.rate;
-  patch.loss = link.loss;
+  patch.keep_order = link.keep_order;
+  if (link.loss_model) {
+    patch.loss_model = link.loss_model;
+  } else {
+    patch.loss = link.loss;
+    patch.loss_burst = link.loss_burst;
+  }
+  patch.duplicate = link.duplicate;
+  patch.corrupt = link.corrupt;
+  patch.reorder = link.reorder;
   patch.queue = link.queue;
   patch.layer = link.layer;
   return patch;
@@ -139,7 +172,10 @@ class Writer {
       line(2, "- {name: " + node.name + ", device: " + node.device +
                   ", speed: " + exact(node.speed) + "}");
     line(1, "network:");
-    line(2, "topology: " + name_of(cluster.network.topology));
+    const Network& network = cluster.network;
+    line(2, "topology: " + name_of(network.topology));
+    if (network.arity > 0) line(2, "arity: " + std::to_string(network.arity));
+    if (network.topology != Shape::star) line(2, "trunk: " + flow(whole(network.trunk)));
     line(2, "links:");
     for (const Access& access : cluster.network.access) {
       line(3, "- node: " + access.node);

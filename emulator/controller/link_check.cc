@@ -40,26 +40,23 @@ void record_link_checks(const netshape::Backend& network, RecordSink& records) {
       check->set_verdict(text);
       records.write(record);
     };
-    // What was asked is what was applied: apply() has read it back and thrown if it differed.
-    const double delay = verdict.asked_delay.in_seconds();
-    put("delay", delay, delay,
-        verdict.measured_delay ? std::optional(verdict.measured_delay->in_seconds()) : std::nullopt,
-        verdict.delay_verdict);
-    if (verdict.asked_rate) {
-      const auto rate = static_cast<double>(verdict.asked_rate->bits_per_second);
-      put("rate", rate, rate,
-          verdict.measured_rate
-              ? std::optional(static_cast<double>(verdict.measured_rate->bits_per_second))
-              : std::nullopt,
-          verdict.rate_verdict);
+    const auto put_check = [&](const char* property, const netshape::PropertyCheck& check) {
+      // What was asked is what was applied: apply() has read it back and thrown if it differed.
+      if (check.verdict != "none asked")
+        put(property, check.asked, check.asked, check.measured, check.verdict);
+    };
+    put_check("delay", verdict.delay);
+    put_check("jitter", verdict.jitter);
+    put_check("rate", verdict.rate);
+    put_check("loss", verdict.loss);
+    put_check("duplicate", verdict.duplicate);
+    put_check("reorder", verdict.reorder);
+    if (const auto& rate = network.current().link(verdict.link).spec.rate) {
       const auto burst = bursts.find(verdict.link);
-      const double line_time =
-          burst == bursts.end() ? 0 : verdict.asked_rate->time_for(burst->second).in_seconds();
-      put("burst", std::nan(""), line_time, std::nullopt, "none asked");
+      put("burst", std::nan(""),
+          burst == bursts.end() ? 0 : rate->time_for(burst->second).in_seconds(), std::nullopt,
+          "none asked");
     }
-    if (verdict.loss_asked > 0)
-      put("loss", verdict.loss_asked, verdict.loss_asked, std::nullopt,
-          "not measured: it would take many packets");
   }
 }
 

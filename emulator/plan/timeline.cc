@@ -12,8 +12,6 @@ namespace {
 using config::Direction;
 using config::Event;
 
-constexpr const char* switch_name = "switch";
-
 std::optional<Instant> end_of(const Event& event) {
   if (!event.lasts) return std::nullopt;
   return event.at + *event.lasts;
@@ -48,6 +46,8 @@ netshape::LinkSpec link_at(const config::Experiment& experiment, const std::stri
 ShapeLinks shape_at(const config::Experiment& experiment, const std::string& node,
                     Direction direction, Instant t) {
   ShapeLinks shape;
+  const netshape::Topology topology = topology_of(experiment.cluster.network);
+  const std::string& switch_name = netshape::switch_of(topology, node);
   if (direction != Direction::down)
     shape.changes.push_back(
         {netshape::link_name(node, switch_name), link_at(experiment, node, true, t)});
@@ -162,12 +162,19 @@ netshape::LinkSpec link_spec(const config::Link& link) {
   netshape::LinkSpec spec;
   spec.delay = link.delay;
   spec.jitter = link.jitter;
-  spec.distribution = link.distribution == config::Distribution::normal
-                          ? netshape::Distribution::normal
-                          : netshape::Distribution::uniform;
+  spec.distribution = link.distribution;
+  spec.keep_order = link.keep_order;
   spec.rate = link.rate;
-  spec.loss = link.loss;
-  spec.layer = link.layer == config::Layer::l2 ? netshape::Layer::l2 : netshape::Layer::wire;
+  if (link.loss_model)
+    spec.burst_loss = link.loss_model;
+  else if (link.loss_burst > 1 && link.loss.value > 0)
+    spec.burst_loss = netshape::gilbert(link.loss, link.loss_burst);
+  else
+    spec.loss = link.loss;
+  spec.duplicate = link.duplicate;
+  spec.corrupt = link.corrupt;
+  spec.reorder = link.reorder;
+  spec.layer = link.layer;
   if (!link.rate) return spec;  // nothing queues before a line that takes no time
   if (const auto* time = std::get_if<Duration>(&link.queue)) spec.queue = *time;
   if (const auto* bytes = std::get_if<Bytes>(&link.queue)) spec.queue = *bytes;
@@ -180,7 +187,8 @@ netshape::Topology topology_of(const config::Network& network) {
   std::vector<netshape::StarNode> nodes;
   for (const config::Access& access : network.access)
     nodes.push_back({access.node, link_spec(access.up), link_spec(access.down)});
-  return netshape::star(std::move(nodes), switch_name);
+  return netshape::make_shape(network.topology, std::move(nodes), link_spec(network.trunk),
+                              network.arity);
 }
 
 }  // namespace orrery::emulator

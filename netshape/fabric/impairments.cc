@@ -1,6 +1,7 @@
 #include "netshape/fabric/impairments.hh"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/philox.hh"
 
@@ -10,6 +11,7 @@ namespace {
 // Of the counter's high half: which block of a packet's draws.
 constexpr std::uint64_t events = 0;
 constexpr std::uint64_t amounts = 1;
+constexpr std::uint64_t bursts = 2;
 constexpr std::int64_t quantile_unit = 8192;
 
 }  // namespace
@@ -26,11 +28,18 @@ Fate Impairments::draw(bool speaks_ecn) {
   Fate fate;
   fate.delay = model_.delay;
   const std::uint64_t number = number_++;
+  if (model_.burst_loss) {
+    const auto word = philox4x32(model_.seed, bursts, number);
+    const bool hit =
+        chain_.next(*model_.burst_loss, std::ldexp(word[0], -32), std::ldexp(word[1], -32));
+    fate.marked = hit && model_.mark_losses && speaks_ecn;
+    fate.lost = hit && !fate.marked;
+  }
   if ((model_.loss | model_.duplicate | model_.corrupt | model_.reorder) != 0) {
     const auto word = philox4x32(model_.seed, events, number);
     const bool hit = word[0] < model_.loss;
-    fate.marked = hit && model_.mark_losses && speaks_ecn;
-    fate.lost = hit && !fate.marked;
+    fate.marked |= hit && model_.mark_losses && speaks_ecn;
+    fate.lost |= hit && !(model_.mark_losses && speaks_ecn);
     fate.duplicated = word[1] < model_.duplicate;
     fate.corrupted = word[2] < model_.corrupt;
     fate.hurried = word[3] < model_.reorder;

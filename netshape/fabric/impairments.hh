@@ -17,8 +17,8 @@ struct Fate {
   Duration delay;                  ///< the link's own, jitter included; not below zero
 };
 
-/// A stream of fates. The n-th packet's is a pure function of (seed, n, model): it depends on no
-/// time, no thread and no other link.
+/// A stream of fates. The n-th packet's is a pure function of (seed, n, model), where losses come
+/// in bursts of the packets before it too: it depends on no time, no thread and no other link.
 class Impairments {
  public:
   explicit Impairments(LinkModel model) : model_(std::move(model)) {}
@@ -33,6 +33,7 @@ class Impairments {
 
   LinkModel model_;
   std::uint64_t number_ = 0;  ///< of the next packet
+  LossChain chain_;
 };
 
 }  // namespace orrery::netshape

@@ -11,6 +11,7 @@ LinkModel model_of(const LinkPlan& link) {
   LinkModel model;
   model.seed = link.seed;
   model.loss = chance(spec.loss);
+  model.burst_loss = spec.burst_loss;
   model.duplicate = chance(spec.duplicate);
   model.corrupt = chance(spec.corrupt);
   model.reorder = chance(spec.reorder);

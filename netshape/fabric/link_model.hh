@@ -18,6 +18,7 @@ struct LinkModel {
   std::uint64_t seed = 0;
 
   Chance loss = 0;
+  std::optional<BurstLoss> burst_loss;
   Chance duplicate = 0;
   Chance corrupt = 0;
   Chance reorder = 0;

@@ -229,6 +229,32 @@ TEST(Configs, Ring) {
   EXPECT_EQ(result.status, 0) << result.err << result.out;
 }
 
+TEST(Configs, TwoSitesAndALossyTrunk) {
+  const Folder folder;
+  const Result result =
+      orrery({"run", config("two_sites.yaml"), "--out", folder / "r", "--quiet", "--set",
+              "runs.sgd.stop.epochs=0.1", "--set", "runs.parameter_server.stop.epochs=0.1"});
+  EXPECT_EQ(result.status, 0) << result.err << result.out;
+  std::set<std::string> properties;
+  for (auto& row : csv(folder / "r/sgd/links.csv")) {
+    if (row["link"] != "left->right") continue;
+    properties.insert(row["property"]);
+    if (row["property"] != "rate" && row["property"] != "burst") {
+      EXPECT_EQ(row["verdict"], "ok");
+    }
+    EXPECT_GT(std::stoll(row["bytes"]), 1'000'000);
+  }
+  EXPECT_EQ(properties, (std::set<std::string>{"delay", "jitter", "rate", "loss", "burst"}));
+}
+
+TEST(Configs, FatTree) {
+  const Folder folder;
+  const Result result = orrery({"run", config("fat_tree.yaml"), "--out", folder / "r", "--quiet",
+                                "--set", "runs.sgd.stop={steps: 3}"});
+  EXPECT_EQ(result.status, 0) << result.err << result.out;
+  EXPECT_EQ(csv(folder / "r/steps.csv").size(), 3u * 16u);
+}
+
 TEST(Configs, NdCaoBothEstimatesInBothModes) {
   const Folder folder;
   std::vector<std::string> command{"run", config("nd_cao.yaml"), "--out", folder / "n", "--quiet"};

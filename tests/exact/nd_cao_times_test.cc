@@ -49,7 +49,7 @@ std::vector<double> results_of(const std::string& name) {
 class Sync : public testing::TestWithParam<const char*> {};
 
 TEST_P(Sync, EveryResultComesWhenTheRecursionSays) {
-  const NdCaoCase& c = case_of(GetParam());
+  const NdCaoCase c = case_of(GetParam());
   const auto measured = results_of(c.name);
   const auto expected = sync_results(times_of(c), c.evaluations);
   for (std::size_t k = 0; k < std::min(measured.size(), expected.size()); ++k)
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(NdCao, Sync, testing::Values("sync", "sync_dear_move", 
 class Async : public testing::TestWithParam<const char*> {};
 
 TEST_P(Async, ThePeriodIsThatOfTheClosedForm) {
-  const NdCaoCase& c = case_of(GetParam());
+  const NdCaoCase c = case_of(GetParam());
   const auto measured = results_of(c.name);
   ASSERT_GT(measured.size(), 40u);
   // A whole number of any pattern's rounds hardly fits; over many it matters little.

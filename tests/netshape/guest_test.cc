@@ -196,10 +196,8 @@ TEST(Verify, FindsEveryLinkAsAsked) {
       plan(star({{"a", wan, lan}, {"b", lan, wan}, {"c", lan, lan}, {"d", wan, wan}}), 1));
   for (const LinkVerdict& verdict : verify(backend)) {
     EXPECT_TRUE(verdict.ok()) << to_text({verdict});
-    ASSERT_TRUE(verdict.measured_rate);
-    EXPECT_NEAR(static_cast<double>(verdict.measured_rate->bits_per_second),
-                static_cast<double>(verdict.asked_rate->bits_per_second),
-                0.002 * static_cast<double>(verdict.asked_rate->bits_per_second));
+    ASSERT_TRUE(verdict.rate.measured);
+    EXPECT_NEAR(*verdict.rate.measured, verdict.rate.asked, 0.002 * verdict.rate.asked);
   }
 }
 
@@ -229,14 +227,52 @@ TEST(Verify, SaysWhatIsOffAndWhatWasNotMeasured) {
   backend.apply(plan(star({{"a", link(90, 12'000), cut}, {"b", LinkSpec{}, shaky}}), 1));
   Plan claim = plan(star({{"a", link(100, 10'000), cut}, {"b", LinkSpec{}, shaky}}), 1);
   const auto verdicts = verify(Liar(backend, claim));
-  EXPECT_THAT(verdicts[0].delay_verdict, testing::StartsWith("off by +2"));
-  EXPECT_THAT(verdicts[0].rate_verdict, testing::MatchesRegex("off by -(9.9|10.0).%"));
-  EXPECT_EQ(verdicts[1].delay_verdict, "not measured: every probe was lost");
-  EXPECT_THAT(verdicts[1].rate_verdict, testing::StartsWith("not measured: 0 of"));
+  EXPECT_THAT(verdicts[0].delay.verdict, testing::StartsWith("off by +2"));
+  EXPECT_THAT(verdicts[0].rate.verdict, testing::MatchesRegex("off by -(9.9|10.0).%"));
+  EXPECT_EQ(verdicts[1].delay.verdict, "not measured: every probe was lost");
+  EXPECT_THAT(verdicts[1].rate.verdict, testing::StartsWith("not measured: 0 of"));
   EXPECT_FALSE(verdicts[1].ok());
-  EXPECT_EQ(verdicts[2].delay_verdict, "ok");
-  EXPECT_EQ(verdicts[2].rate_verdict, "none asked");
-  EXPECT_EQ(verdicts[3].rate_verdict, "not measured: the jitter would hide it");
+  EXPECT_EQ(verdicts[1].loss.verdict, "ok");
+  EXPECT_EQ(verdicts[2].delay.verdict, "ok");
+  EXPECT_EQ(verdicts[2].rate.verdict, "none asked");
+  EXPECT_EQ(verdicts[3].rate.verdict, "not measured: the jitter would hide it");
+  EXPECT_EQ(verdicts[3].jitter.verdict, "ok");
+}
+
+// Both directions of two links, each with another impairment, as it is and as it is claimed to be.
+TEST(Verify, SeesWhatChanceDoes) {
+  LinkSpec bursts = link(100, 5'000);
+  bursts.burst_loss = gilbert({0.02}, 4);
+  LinkSpec lossy = link(100, 5'000);
+  lossy.loss = {0.01};
+  LinkSpec shaky = link(100, 50'000);
+  shaky.jitter = Duration::milliseconds(5);
+  shaky.distribution = Distribution::pareto;
+  LinkSpec twice = link(100, 5'000);
+  twice.duplicate = {0.1};
+  LinkSpec hasty = link(100, 20'000);
+  hasty.reorder = {0.1};
+  const auto topology = [&] {
+    return star({{"a", bursts, lossy}, {"b", shaky, twice}, {"c", hasty, link(100, 5'000)}});
+  };
+  KernelBackend backend(now);
+  backend.apply(plan(topology(), 1));
+  for (const LinkVerdict& verdict : verify(backend))
+    EXPECT_TRUE(verdict.ok() || verdict.rate.verdict.starts_with("not measured"))
+        << to_text({verdict});
+
+  bursts.burst_loss = gilbert({0.03}, 4);
+  lossy.loss = {0.02};
+  shaky.distribution = Distribution::normal;
+  twice.duplicate = {0.05};
+  hasty.reorder = {0.25};
+  const auto claimed = verify(Liar(backend, plan(topology(), 1)));
+  EXPECT_THAT(claimed[0].loss.verdict, testing::StartsWith("off by -"));
+  EXPECT_THAT(claimed[1].loss.verdict, testing::StartsWith("off by -"));
+  EXPECT_EQ(claimed[2].jitter.verdict, "off by its distribution: not normal");
+  EXPECT_THAT(claimed[3].duplicate.verdict, testing::StartsWith("off by +"));
+  EXPECT_THAT(claimed[4].reorder.verdict, testing::StartsWith("off by -"));
+  EXPECT_TRUE(claimed[5].ok());
 }
 
 }  // namespace

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <thread>
 
 #include "netshape/kernel_backend.hh"
+#include "netshape/shapes.hh"
 #include "tests/netshape/traffic.hh"
 
 namespace orrery::netshape::test {
@@ -168,32 +171,122 @@ TEST_F(Traffic, LossIsABinomialCount) {
   EXPECT_EQ(counted.queue_drops, 0);
 }
 
+TEST_F(Traffic, LossesInBurstsHaveTheirShareAndTheirLength) {
+  LinkSpec spec = link(1000, 1'000);
+  build(spec);
+  for (const BurstLoss& loss :
+       {BurstLoss{gilbert({0.02}, 5)}, BurstLoss{FourState{{0.02}, {0.4}, {0.3}, {0.5}, {0.01}}}}) {
+    spec.burst_loss = loss;
+    backend_.change(std::vector<LinkChange>{{"a->switch", spec}}, {});
+    Udp udp(backend_, "a", "b");
+    const std::uint32_t n = 40'000;
+    std::vector<bool> arrived(n);
+    for (std::uint32_t sent = 0; sent < n; sent += 1000) {
+      for (std::uint32_t i = sent; i < sent + 1000; ++i) udp.send(i, 32);
+      for (const Arrival& arrival : udp.receive_all(20'000'000)) arrived.at(arrival.number) = true;
+    }
+    double lost = 0;
+    double runs = 0;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      lost += !arrived[i];
+      runs += !arrived[i] && (i == 0 || arrived[i - 1]);
+    }
+    // Losses hang together, so their number spreads more widely than a binomial one.
+    EXPECT_NEAR(lost / n / mean_loss(loss), 1, 0.15) << to_string(loss);
+    if (std::holds_alternative<GilbertElliott>(loss)) {
+      EXPECT_NEAR(lost / runs, 5, 0.75);
+    }
+  }
+}
+
 class Jitter : public Traffic, public testing::WithParamInterface<Distribution> {};
 
-TEST_P(Jitter, HasItsMeanAndSpread) {
+DelayTable table_of(Distribution distribution) {
+  switch (distribution) {
+    case Distribution::uniform:
+      return DelayTable::uniform;
+    case Distribution::normal:
+      return DelayTable::normal;
+    case Distribution::pareto:
+      return DelayTable::pareto;
+    case Distribution::paretonormal:
+      return DelayTable::paretonormal;
+  }
+  return DelayTable::none;
+}
+
+TEST_P(Jitter, IsDistributedAsAsked) {
   LinkSpec spec = link(1000, 50'000);
   spec.jitter = Duration::milliseconds(5);
   spec.distribution = GetParam();
   build(spec);
   Udp udp(backend_, "a", "b");
-  const int n = 800;
-  double sum = 0;
-  double squares = 0;
+  // So many that even of a heavy tail's standard deviation 3 % are more than two standard errors.
+  const int n = 8000;
+  std::vector<double> delays;
   for (int i = 0; i < n; ++i) {
     udp.send(0, 32);
-    const double delay = static_cast<double>(udp.arrival().one_way()) * 1e-6;
-    sum += delay;
-    squares += delay * delay;
+    delays.push_back(static_cast<double>(udp.arrival().one_way()) * 1e-6 - 50.001);
   }
-  const double mean = sum / n;
-  const double sigma = std::sqrt(squares / n - mean * mean);
-  const double expected = GetParam() == Distribution::normal ? 5 : 5 / std::sqrt(3.0);
-  // Five standard errors of each.
-  EXPECT_NEAR(mean, 50.001, 5 * expected / std::sqrt(n));
-  EXPECT_NEAR(sigma, expected, 5 * expected / std::sqrt(2.0 * n));
+  std::sort(delays.begin(), delays.end());
+  const double mean = std::accumulate(delays.begin(), delays.end(), 0.0) / n;
+  double squares = 0;
+  for (const double delay : delays) squares += (delay - mean) * (delay - mean);
+  const double expected = GetParam() == Distribution::uniform ? 5 / std::sqrt(3.0) : 5;
+  EXPECT_NEAR(mean, 0, 4 * expected / std::sqrt(n));
+  EXPECT_NEAR(std::sqrt(squares / n) / expected, 1, 0.03);
+
+  // Kolmogorov and Smirnov: the largest distance of the two distribution functions.
+  const std::vector<std::int16_t>& table = quantiles(table_of(GetParam()));
+  double distance = 0;
+  for (int i = 0; i < n; ++i) {
+    const double unit = delays[static_cast<std::size_t>(i)] / 5 * 8192;
+    const double below = static_cast<double>(
+        std::upper_bound(table.begin(), table.end(), unit,
+                         [](double value, std::int16_t entry) { return value < entry; }) -
+        table.begin());
+    const double p = below / static_cast<double>(table.size());
+    distance = std::max({distance, std::abs(p - static_cast<double>(i) / n),
+                         std::abs(p - static_cast<double>(i + 1) / n)});
+  }
+  EXPECT_LT(distance, 1.63 / std::sqrt(n));
 }
-INSTANTIATE_TEST_SUITE_P(Both, Jitter,
-                         testing::Values(Distribution::normal, Distribution::uniform));
+INSTANTIATE_TEST_SUITE_P(All, Jitter,
+                         testing::Values(Distribution::normal, Distribution::uniform,
+                                         Distribution::pareto, Distribution::paretonormal));
+
+TEST_F(Traffic, ShareOfPacketsComesTwiceOrDamagedOrEarly) {
+  LinkSpec spec = link(1000, 10'000);
+  spec.reorder = {0.2};
+  build(spec);
+  const std::uint32_t n = 4000;
+  const auto count = [&](const auto& what) {
+    Udp udp(backend_, "a", "b");
+    double hits = 0;
+    for (std::uint32_t sent = 0; sent < n; sent += 500) {
+      for (std::uint32_t i = sent; i < sent + 500; ++i) udp.send(i, 32);
+      hits += static_cast<double>(what(udp.receive_all(100'000'000)));
+    }
+    return hits / n;
+  };
+  const auto early = [](const std::vector<Arrival>& arrivals) {
+    return std::count_if(arrivals.begin(), arrivals.end(),
+                         [](const Arrival& arrival) { return arrival.one_way() < 5'000'000; });
+  };
+  const auto extra = [](const std::vector<Arrival>& arrivals) {
+    return static_cast<std::ptrdiff_t>(arrivals.size()) - 500;
+  };
+  EXPECT_NEAR(count(early), 0.2, 0.025);
+  spec.reorder = {};
+  spec.duplicate = {0.1};
+  backend_.change(std::vector<LinkChange>{{"a->switch", spec}}, {});
+  EXPECT_NEAR(count(extra), 0.1, 0.02);
+  // A flipped bit breaks a checksum, of IP's or UDP's, and the packet goes no further.
+  spec.duplicate = {};
+  spec.corrupt = {0.1};
+  backend_.change(std::vector<LinkChange>{{"a->switch", spec}}, {});
+  EXPECT_NEAR(-count(extra), 0.1, 0.02);
+}
 
 TEST_F(Traffic, JitterKeepsTheOrderUnlessAskedOtherwise) {
   LinkSpec spec = link(1000, 50'000);
@@ -215,6 +308,48 @@ TEST_F(Traffic, JitterKeepsTheOrderUnlessAskedOtherwise) {
   const std::vector<LinkChange> changes{{"a->switch", spec}};
   backend_.change(changes, {});
   EXPECT_TRUE(out_of_order());
+}
+
+// Payload a second over the second half of what came.
+double goodput(const std::vector<Sample>& samples) {
+  const Sample& middle = samples.at(samples.size() / 2);
+  return static_cast<double>(samples.back().bytes - middle.bytes) * 8e9 /
+         static_cast<double>(samples.back().ns - middle.ns);
+}
+
+TEST_F(Traffic, TwoFlowsShareATrunk) {
+  LinkSpec access = link(1000, 100);
+  const Topology dumbbell = make_shape(
+      Shape::dumbbell,
+      {{"a", access, access}, {"b", access, access}, {"c", access, access}, {"d", access, access}},
+      link(50, 5'000), 0);
+  backend_.apply(plan(dumbbell, 1));
+  const double whole = 50e6 * 1448 / 1538;
+  EXPECT_NEAR(goodput(tcp(backend_, "a", "c", 100 << 20, 10)) / whole, 1, 0.005);
+  // Within one side nothing crosses the trunk.
+  EXPECT_GT(goodput(tcp(backend_, "a", "b", 100 << 20, 1)), 10 * whole);
+
+  // Two at a time, each from a process of its own: together they get what one had alone.
+  double other = 0;
+  std::thread second([&] { other = goodput(tcp(backend_, "b", "d", 100 << 20, 20)); });
+  const double first = goodput(tcp(backend_, "a", "c", 100 << 20, 20));
+  second.join();
+  EXPECT_NEAR((first + other) / whole, 1, 0.02);
+  EXPECT_GT(std::min(first, other), 0.2 * whole);
+}
+
+TEST_F(Traffic, AFatTreeCarriesFromEachToEach) {
+  std::vector<StarNode> nodes;
+  const LinkSpec access = link(1000, 100);
+  for (int i = 0; i < 16; ++i) nodes.push_back({"n" + std::to_string(i), access, access});
+  backend_.apply(plan(make_shape(Shape::fat_tree, nodes, link(1000, 200), 4), 1));
+  for (const PathPlan& path : backend_.current().paths) {
+    Udp udp(backend_, path.from, path.to);
+    udp.send(7, 1000);
+    const auto expected = static_cast<double>(crossing_time(backend_.current(), path, 1028).ns);
+    EXPECT_NEAR(static_cast<double>(udp.arrival().one_way()), expected, 20e3)
+        << path.from << " to " << path.to;
+  }
 }
 
 TEST_F(Traffic, AFullQueueDropsItsTail) {

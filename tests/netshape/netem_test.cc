@@ -68,6 +68,37 @@ TEST(Netem, SendsTheSameBytesAsTcForWhatTcSends) {
   }
 }
 
+// What the same `tc` sends as TCA_OPTIONS for
+//   netem limit 1000 loss gemodel 1% 10% 70% 0.1%
+const char* const tc_two_states =
+    "00000000e8030000000000000000000000000000000000001800058014000200295c8f029a999919cdcccc4c378941"
+    "00";
+// and for: netem limit 1000 loss state 1% 20% 30% 40% 0.5%
+const char* const tc_four_states =
+    "00000000e8030000000000000000000000000000000000001c00058018000100295c8f0233333333cccccc4c14ae47"
+    "01"
+    "66666666";
+
+TEST(Netem, LossesInBurstsAreTcs) {
+  const auto check = [](const char* theirs, const BurstLoss& loss) {
+    Netem netem;
+    netem.chain = shares(loss);
+    EXPECT_EQ(decode(from_hex(theirs)), netem) << theirs;
+    EXPECT_EQ(decode(encode(netem)), netem);
+    const std::vector<std::byte> ours = encode(netem);
+    const std::vector<std::byte> bytes = from_hex(theirs);
+    EXPECT_NE(
+        std::search(ours.begin(), ours.end(), bytes.begin() + sizeof(tc_netem_qopt), bytes.end()),
+        ours.end())
+        << theirs;
+    EXPECT_EQ(compare(netem, Netem{}).at(0).field, "loss model (of 2^32)");
+  };
+  check(tc_two_states, GilbertElliott{{0.01}, {0.1}, {0.7}, {0.001}});
+  check(tc_four_states, FourState{{0.01}, {0.2}, {0.3}, {0.4}, {0.005}});
+  EXPECT_THROW(decode(from_hex("00000000e80300000000000000000000000000000000000008000580040003")),
+               Error);
+}
+
 TEST(Netem, SurvivesTheRoundTrip) {
   Netem netem = full();
   netem.latency_ns = 300'000'000'007;  // more than 32 bits of scheduler ticks
@@ -106,6 +137,14 @@ TEST(Netem, TablesHaveTheMomentsTheyPromise) {
   EXPECT_NEAR(moments(DelayTable::normal).second, 1, 1e-4);
   EXPECT_NEAR(moments(DelayTable::uniform).first, 0, 1e-6);
   EXPECT_NEAR(moments(DelayTable::uniform).second, 1 / std::sqrt(3.0), 1e-4);
+  for (const DelayTable kind : {DelayTable::pareto, DelayTable::paretonormal}) {
+    EXPECT_NEAR(moments(kind).first, 0, 1e-4) << to_string(kind);
+    EXPECT_NEAR(moments(kind).second, 1, 1e-3) << to_string(kind);
+    // As far as a table reaches, and skewed: more than half arrive before the mean.
+    EXPECT_GT(quantiles(kind).back(), 32'700) << to_string(kind);
+    EXPECT_LT(quantiles(kind)[2048], -1000) << to_string(kind);
+    EXPECT_TRUE(std::is_sorted(quantiles(kind).begin(), quantiles(kind).end()));
+  }
   // Median, and one sigma, of the normal one.
   const auto& normal = quantiles(DelayTable::normal);
   EXPECT_NEAR(normal[normal.size() / 2], 0, 3);

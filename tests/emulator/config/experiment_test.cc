@@ -26,7 +26,9 @@ cluster:
     - {name: hub, device: pi, speed: 2}
     - {name: "x[08-09]", device: laptop}
   network:
-    topology: star
+    topology: tree
+    arity: 2
+    trunk: {delay: 1ms, rate: 1Gbit/s, loss_model: {four_state: {p13: 1%, p31: 30%, p14: 0.1%}}}
     link: {delay: 10ms, jitter: 1ms, distribution: normal, rate: 100Mbit/s, loss: 0.1%, queue: 2bdp}
     links:
       - {node: "board[0-1]", both: {delay: 20ms}, up: {rate: 5Mbit/s, layer: l2}}
@@ -164,7 +166,7 @@ TEST(Experiment, WrittenAndReadAgainItIsTheSame) {
     EXPECT_EQ(to_yaml(again, catalog), written);
   };
   check(full, fake_catalog());
-  for (const char* name : {"quickstart", "ring", "faults", "minimal", "nd_cao", "parameter_server"})
+  for (const char* name : {"quickstart", "ring", "faults", "minimal", "nd_cao", "parameter_server", "two_sites", "fat_tree"})
     check(read_file(configs + name + ".yaml"), emulator::strategy_catalog());
 }
 
@@ -239,7 +241,7 @@ TEST(Experiment, APauseWithoutAnEndIsAWarning) {
   text.erase(text.find(end), end.size());
   const Loaded loaded = load_text("test.yaml", text, fake_catalog());
   ASSERT_EQ(loaded.warnings.size(), 1u);
-  EXPECT_TRUE(loaded.warnings[0].starts_with("test.yaml:31:32: warning: the pause 'nap' lasts"))
+  EXPECT_TRUE(loaded.warnings[0].starts_with("test.yaml:33:32: warning: the pause 'nap' lasts"))
       << loaded.warnings[0];
 }
 
