@@ -285,7 +285,9 @@ void measure_delay(Pair& pair, const LinkPlan& link, const VerifyOptions& option
 void measure_chances(Pair& pair, const LinkPlan& link, const VerifyOptions& options,
                      LinkVerdict& verdict) {
   const LinkSpec& spec = link.spec;
-  const double arrives = (1 - loss_share(spec)) * (1 - spec.corrupt.value);
+  // A flipped bit is found out unless it is one of the sender's hardware address.
+  constexpr double frame = ethernet_header + ip_and_udp + probe_payload;
+  const double arrives = (1 - loss_share(spec)) * (1 - spec.corrupt.value * (1 - 6 / frame));
   verdict.loss.asked = 1 - arrives;
   verdict.duplicate.asked = spec.duplicate.value;
   if (verdict.loss.asked <= 0 && spec.duplicate.value <= 0) return;
@@ -380,6 +382,14 @@ void measure_rate(Pair& pair, const Plan& plan, const LinkPlan& link, const Veri
   check.verdict = std::abs(error) <= options.rate_tolerance ? "ok" : off_by(error);
 }
 
+// Four significant decimals and no zeros behind: a table is to be read, not parsed.
+std::string figure(double value, const char* unit) {
+  std::string text = std::to_string(std::round(value * 1e4) / 1e4);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + unit;
+}
+
 std::string padded(std::string text, std::size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
   return text;
@@ -419,10 +429,16 @@ std::string to_text(const std::vector<LinkVerdict>& verdicts) {
               check.verdict + "\n";
     };
     const auto time = [](double seconds) {
-      return to_string(Duration{std::llround(seconds * 1e9)});
+      return seconds < 1e-3 ? figure(seconds * 1e6, "us")
+             : seconds < 1  ? figure(seconds * 1e3, "ms")
+                            : figure(seconds, "s");
     };
-    const auto rate = [](double bits) { return to_string(BitRate{std::llround(bits)}); };
-    const auto part = [](double p) { return to_string(Probability{std::round(p * 1e6) / 1e6}); };
+    const auto rate = [](double bits) {
+      return bits < 1e6   ? figure(bits * 1e-3, "kbit/s")
+             : bits < 1e9 ? figure(bits * 1e-6, "Mbit/s")
+                          : figure(bits * 1e-9, "Gbit/s");
+    };
+    const auto part = [](double p) { return figure(p * 100, "%"); };
     row("delay", verdict.delay, time);
     row("jitter", verdict.jitter, time);
     row("rate", verdict.rate, rate);

@@ -19,6 +19,8 @@ packages=(
   linux-source flex bison bc xz-utils patch libelf-dev libssl-dev python3 util-linux
   # what tests compare with
   iproute2 iputils-ping
+  # programs that tests run unchanged on emulated networks
+  iperf3 curl nginx-light
 )
 
 missing=()

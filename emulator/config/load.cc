@@ -39,4 +39,8 @@ Loaded load_text(const std::string& name, const std::string& text,
   return finish(std::move(root), strategies, overrides, diagnostics);
 }
 
+Loaded load_tree(Node root, const StrategyCatalog& strategies, Diagnostics& diagnostics) {
+  return finish(std::move(root), strategies, {}, diagnostics);
+}
+
 }  // namespace orrery::config

@@ -52,6 +52,13 @@ class ScalarType : public Type {
   virtual bool wants_plain() const { return true; }
 };
 
+class AnyType : public Type {
+ public:
+  void check(const Node&, Diagnostics&) const override {}
+  Json json_schema(Json&) const override { return Json::object(); }
+  std::string expects() const override { return "a value"; }
+};
+
 class BooleanType : public ScalarType {
  public:
   Json json_schema(Json&) const override { return {{"type", "boolean"}}; }
@@ -267,6 +274,7 @@ bool is_name(const std::string& text) {
 
 std::string name_advice() { return "write a letter, then letters, digits, '_' or '-', at most 63"; }
 
+TypePtr anything() { return std::make_shared<AnyType>(); }
 TypePtr boolean() { return std::make_shared<BooleanType>(); }
 TypePtr integer(std::int64_t minimum, std::optional<std::int64_t> maximum) {
   return std::make_shared<IntegerType>(minimum, maximum);

@@ -95,6 +95,8 @@ TypePtr list_of(TypePtr item, std::string what, std::size_t at_least = 0);
 /// Keys are names.
 TypePtr map_of(TypePtr value, std::string what, std::size_t at_least = 0);
 
+/// What something else will check.
+TypePtr anything();
 TypePtr boolean();
 TypePtr integer(std::int64_t minimum, std::optional<std::int64_t> maximum = {});
 /// 0 to 2^64 - 1.

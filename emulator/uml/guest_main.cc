@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
   app.add_option("--kernel", kernel, "the kernel (default: $ORRERY_KERNEL)")
       ->required(kernel.empty());
   app.add_option("--mem", memory, "the guest's memory");
-  app.add_option("--write", spec.writable, "a folder that the command may write to");
+  app.add_option("--write", spec.writable, "a folder that the command may write to")
+      ->allow_extra_args(false);
   app.add_option("--entropy", spec.entropy, "seed of the guest's random numbers");
   app.add_option("command", spec.argv, "the command")->required();
   app.positionals_at_end();

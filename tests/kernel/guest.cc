@@ -107,9 +107,16 @@ std::filesystem::path kernel_path() {
   return std::filesystem::exists(cached) ? cached : "";
 }
 
-Outcome boot(const std::string& check, const std::vector<std::string>& arguments,
-             std::chrono::seconds limit) {
-  const TemporaryFolder folder;
+namespace {
+
+/// A guest that has just been started, and what it prints.
+struct Started {
+  pid_t pid;
+  int output;
+};
+
+Started start(const std::string& check, const std::vector<std::string>& arguments,
+              const std::filesystem::path& folder) {
   std::vector<std::string> line{kernel_path().string(),
                                 "mem=512M",
                                 "root=/dev/root",
@@ -122,28 +129,69 @@ Outcome boot(const std::string& check, const std::vector<std::string>& arguments
                                 "quiet",
                                 "time-travel=inf-cpu",
                                 "norandmaps",
-                                "uml_dir=" + folder.path().string(),
+                                "uml_dir=" + folder.string(),
                                 "probe=" + check};
   line.insert(line.end(), arguments.begin(), arguments.end());
-
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("pipe2");
-  const auto start = Clock::now();
   const pid_t guest = fork();
   if (guest < 0) throw_errno("fork");
   if (guest == 0) become_guest(line, ends[1]);
   close(ends[1]);
+  return {guest, ends[0]};
+}
+
+int processes_of(pid_t group) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") == std::string::npos &&
+        getpgid(std::stoi(name)) == group)
+      ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+int left_after_a_kill(const std::string& check) {
+  const TemporaryFolder folder;
+  const Started guest = start(check, {}, folder.path());
+  Outcome outcome;
+  const auto limit = Clock::now() + std::chrono::seconds{60};
+  while (outcome.values.empty() && Clock::now() < limit) {
+    if (read_until(guest.output, Clock::now() + std::chrono::milliseconds{100}, outcome.output))
+      break;
+    parse(outcome);
+  }
+  kill(guest.pid, SIGKILL);
+  waitpid(guest.pid, nullptr, 0);
+  int left = processes_of(guest.pid);
+  for (int i = 0; i < 50 && left > 0; ++i) {
+    usleep(100'000);
+    left = processes_of(guest.pid);
+  }
+  kill(-guest.pid, SIGKILL);
+  close(guest.output);
+  return outcome.values.empty() ? -1 : left;
+}
+
+Outcome boot(const std::string& check, const std::vector<std::string>& arguments,
+             std::chrono::seconds limit) {
+  const TemporaryFolder folder;
+  const auto begun = Clock::now();
+  const Started running = start(check, arguments, folder.path());
 
   Outcome outcome;
-  const bool ended = read_until(ends[0], start + limit, outcome.output);
+  const bool ended = read_until(running.output, begun + limit, outcome.output);
   if (!ended) {
-    kill(-guest, SIGKILL);
+    kill(-running.pid, SIGKILL);
     outcome.output += "\n(killed: it took longer than it may)\n";
   }
   int status = 0;
-  waitpid(guest, &status, 0);
-  close(ends[0]);
-  outcome.host_time = Clock::now() - start;
+  waitpid(running.pid, &status, 0);
+  close(running.output);
+  outcome.host_time = Clock::now() - begun;
   outcome.exited_cleanly = ended && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (ended && !outcome.exited_cleanly) {
     outcome.output += WIFSIGNALED(status)

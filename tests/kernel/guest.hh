@@ -32,6 +32,11 @@ std::filesystem::path kernel_path();
 Outcome boot(const std::string& check, const std::vector<std::string>& arguments = {},
              std::chrono::seconds limit = std::chrono::seconds{60});
 
+/// Boots the kernel, lets it run `check` until that has reported something, and kills the kernel's
+/// process alone, by SIGKILL. How many of its processes there are five seconds later; they are
+/// ended then. -1 if the check reported nothing.
+int left_after_a_kill(const std::string& check);
+
 /// A new folder that goes away with the object.
 class TemporaryFolder {
  public:

@@ -247,6 +247,12 @@ TEST_F(Kernel, ShowsFramesToPacketSockets) { run("packet_socket"); }
 TEST_F(Kernel, HasTun) { run("tun"); }
 TEST_F(Kernel, HasEthtoolNetlink) { run("ethtool_netlink"); }
 
+// --- its end
+
+TEST_F(Kernel, TakesItsProcessesAlong) {
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(left_after_a_kill("kill"), 0);
+}
+
 // --- memory, where our patches are
 
 TEST_F(Kernel, KeepsMemoryRightUnderStress) { run("memory_stress"); }

@@ -264,5 +264,14 @@ const Registration unix_sockets{
       expect(byte == 'y', "the byte came through the pipe");
     }};
 
+// Never ends by itself: some processes that make one call after another, one that waits.
+const Registration killed{"kill", [] {
+                            for (int i = 0; i < 4; ++i)
+                              if (check(fork(), "fork") == 0)
+                                for (;;) syscall(SYS_getppid);
+                            report("running", 4);
+                            for (;;) pause();
+                          }};
+
 }  // namespace
 }  // namespace orrery::probe

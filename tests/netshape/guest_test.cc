@@ -261,7 +261,7 @@ TEST(Verify, SeesWhatChanceDoes) {
     EXPECT_TRUE(verdict.ok() || verdict.rate.verdict.starts_with("not measured"))
         << to_text({verdict});
 
-  bursts.burst_loss = gilbert({0.03}, 4);
+  bursts.burst_loss = gilbert({0.06}, 4);
   lossy.loss = {0.02};
   shaky.distribution = Distribution::normal;
   twice.duplicate = {0.05};

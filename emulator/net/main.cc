@@ -1,0 +1,164 @@
+// netshape: a shaped network for anyone's programs.
+
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+
+#include "base/error.hh"
+#include "emulator/config/network_file.hh"
+#include "emulator/net/inside.hh"
+#include "emulator/net/network.hh"
+#include "emulator/net/outside.hh"
+#include "emulator/plan/run_plan.hh"
+
+namespace orrery::net {
+
+Network load(const std::string& path) {
+  const config::Loaded loaded = config::load_network(path, emulator::strategy_catalog());
+  for (const std::string& warning : loaded.warnings) std::cerr << warning << "\n";
+  const config::Experiment& experiment = loaded.experiment;
+  Network network;
+  network.timeline = emulator::expand_timeline(experiment);
+  std::vector<netshape::LinkChange> changes;
+  for (const emulator::TimedAction& action : network.timeline)
+    if (const auto* shape = std::get_if<emulator::ShapeLinks>(&action.action))
+      changes.insert(changes.end(), shape->changes.begin(), shape->changes.end());
+  network.plan =
+      netshape::plan(emulator::topology_of(experiment.cluster.network), experiment.seed, changes);
+  return network;
+}
+
+namespace {
+
+struct Arguments {
+  std::string file;
+  std::string node;
+  std::vector<std::string> command;
+  GuestOptions guest;
+  bool json = false;
+  bool here = false;
+  bool scratch = false;
+};
+
+int plan(const Arguments& arguments) {
+  const Network network = load(arguments.file);
+  std::cout << (arguments.json ? netshape::to_json(network.plan) + "\n"
+                               : netshape::to_text(network.plan));
+  return 0;
+}
+
+int verify(const Arguments& arguments) {
+  const Network network = load(arguments.file);  // a mistake is told at once, without a guest
+  if (arguments.here) return verify_here(network);
+  return run_in_guest({"verify", "--here", std::filesystem::absolute(arguments.file)},
+                      arguments.guest);
+}
+
+int run(const Arguments& arguments) {
+  const Network network = load(arguments.file);
+  if (!arguments.node.empty()) {
+    const auto& nodes = network.plan.topology.nodes;
+    if (std::find(nodes.begin(), nodes.end(), arguments.node) == nodes.end())
+      throw Error("there is no node '" + arguments.node + "' in " + arguments.file,
+                  ExitCode::usage);
+  }
+  if (arguments.here)
+    return run_here(network, arguments.node, arguments.command, arguments.scratch,
+                    arguments.guest.writable);
+  std::vector<std::string> inside{"run", "--here", "--scratch",
+                                  std::filesystem::absolute(arguments.file)};
+  for (const std::string& folder : arguments.guest.writable)
+    inside.insert(inside.end(),
+                  {"--write", std::filesystem::absolute(folder).lexically_normal().string()});
+  if (!arguments.node.empty()) inside.insert(inside.end(), {"--node", arguments.node});
+  inside.push_back("--");
+  inside.insert(inside.end(), arguments.command.begin(), arguments.command.end());
+  return run_in_guest(inside, arguments.guest);
+}
+
+void add_guest_options(CLI::App& command, Arguments& arguments) {
+  command.add_flag(
+      "--here", arguments.here,
+      "in this kernel and in wall time, not in the time-travel kernel; needs netem and "
+      "the right to make namespaces");
+  command.add_option("--mem", arguments.guest.memory, "memory of the time-travel kernel")
+      ->check([](const std::string& text) {
+        try {
+          parse_bytes(text);
+          return std::string();
+        } catch (const Error& error) {
+          return std::string(error.what());
+        }
+      });
+}
+
+int dispatch(int argc, char** argv) {
+  CLI::App app{
+      "A shaped network for anyone's programs. FILE is a network file (netshape: 1) or an "
+      "experiment."};
+  app.require_subcommand(1);
+  Arguments arguments;
+  std::function<int()> chosen;
+
+  CLI::App* planner = app.add_subcommand("plan", "print every derived number, and why");
+  planner->add_option("file", arguments.file, "the network, YAML")->required();
+  planner->add_flag("--json", arguments.json, "as JSON, with every reason");
+  planner->callback([&] { chosen = [&] { return plan(arguments); }; });
+
+  CLI::App* verifier = app.add_subcommand(
+      "verify",
+      "build it in the time-travel kernel and measure every link: asked, measured, verdict");
+  verifier->add_option("file", arguments.file, "the network, YAML")->required();
+  add_guest_options(*verifier, arguments);
+  verifier->callback([&] { chosen = [&] { return verify(arguments); }; });
+
+  CLI::App* runner = app.add_subcommand(
+      "run", "run a command with that network in the time-travel kernel; computing is free there");
+  runner->add_option("file", arguments.file, "the network, YAML")->required();
+  runner->add_option("--node", arguments.node,
+                     "run the command on that node (else beside the network; it reaches nodes by "
+                     "`netshape exec`)");
+  runner->add_option("--write", arguments.guest.writable, "a folder that it may write to")
+      ->allow_extra_args(false);
+  runner->add_option("command", arguments.command, "the command, after --")->required();
+  runner->add_flag("--scratch", arguments.scratch)->group("");
+  add_guest_options(*runner, arguments);
+  runner->callback([&] { chosen = [&] { return run(arguments); }; });
+
+  CLI::App* executor =
+      app.add_subcommand("exec", "within a command of `netshape run`: run another on a node");
+  executor->add_option("node", arguments.node, "which node")->required();
+  executor->add_option("command", arguments.command, "the command, after --")->required();
+  executor->callback(
+      [&] { chosen = [&]() -> int { exec_on(arguments.node, arguments.command); }; });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return static_cast<int>(ExitCode::usage);
+  }
+  return chosen();
+}
+
+}  // namespace
+}  // namespace orrery::net
+
+int main(int argc, char** argv) {
+  ::signal(SIGPIPE, SIG_IGN);
+  try {
+    return orrery::net::dispatch(argc, argv);
+  } catch (const orrery::Error& error) {
+    std::cerr << (std::string(error.what()).find('\n') == std::string::npos ? "netshape: " : "")
+              << error.what() << "\n";
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    std::cerr << "netshape: " << error.what() << "\n";
+    return static_cast<int>(orrery::ExitCode::run_failed);
+  }
+}

@@ -1,0 +1,145 @@
+// `netshape` as its user has it, and programs that nobody here wrote, unchanged, on its networks in
+// the time-travel kernel.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/e2e/program.hh"
+
+namespace orrery::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+Result netshape(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), NETSHAPE_PROGRAM);
+  return run(arguments);
+}
+
+// A network of two nodes, client and server, on one switch.
+class Net : public testing::Test {
+ protected:
+  void network(const std::string& link, const std::string& rest = "") {
+    std::ofstream file(folder_ / "net.yaml");
+    file << "netshape: 1\nnodes: [client, server]\nnetwork: {link: " << link << "}\n" << rest;
+  }
+  Result run_script(const std::string& script) {
+    return netshape(
+        {"run", folder_ / "net.yaml", "--write", folder_.path(), "--", "bash", "-c", script});
+  }
+  static bool installed(const std::string& program) {
+    return run({"sh", "-c", "command -v " + program + " || test -x /usr/sbin/" + program}).status ==
+           0;
+  }
+  const Folder folder_;
+};
+
+TEST_F(Net, PingTakesTheDelayToTheMicrosecond) {
+  network("{delay: 12345us}");
+  const Result result = netshape(
+      {"run", folder_ / "net.yaml", "--node", "client", "--", "ping", "-c", "3", "server"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  // Four links of 12,345 us, and what reading clocks costs.
+  EXPECT_THAT(result.out, HasSubstr("rtt min/avg/max/mdev = 49.38"));
+  EXPECT_THAT(result.out, HasSubstr("/0.000 ms"));
+}
+
+TEST_F(Net, TheTimelineGoesOn) {
+  network("{delay: 1ms}",
+          "timeline:\n  - {name: far, at: 3500ms, link: {node: server, set: {delay: 101ms}}}\n");
+  const Result result = netshape(
+      {"run", folder_ / "net.yaml", "--node", "client", "--", "ping", "-c", "5", "server"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("icmp_seq=2 ttl=63 time=4.0"));
+  EXPECT_THAT(result.out, HasSubstr("icmp_seq=5 ttl=63 time=204 ms"));
+}
+
+TEST_F(Net, ACommandHasItsStatusAndNodesTheirNames) {
+  network("{delay: 1ms}");
+  const Result result = run_script(
+      "netshape exec server -- hostname; netshape exec client -- getent hosts server; exit 7");
+  EXPECT_EQ(result.status, 7) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("server\n10.0.0.2"));
+  EXPECT_THAT(run_script("netshape exec sever -- true").out,
+              HasSubstr("there is no node 'sever'; there are "));
+}
+
+TEST_F(Net, SaysWhatIsWrong) {
+  network("{delay: 1parsec}");
+  Result result = netshape({"plan", folder_ / "net.yaml"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("net.yaml:3:25: "));
+  network("{delay: 1ms}", "timeline:\n  - {name: a, at: 1s, kill: {node: client}}\n");
+  result = netshape({"plan", folder_ / "net.yaml"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_THAT(result.err, HasSubstr("a network has links only"));
+  network("{delay: 1ms}");
+  EXPECT_EQ(netshape({"run", folder_ / "net.yaml", "--node", "nobody", "--", "true"}).status, 2);
+  EXPECT_EQ(netshape({"exec", "client", "--", "true"}).status, 2);
+  EXPECT_EQ(netshape({"plan", folder_ / "none.yaml"}).status, 2);
+  EXPECT_EQ(netshape({"run", folder_ / "net.yaml", "--write", "/no/such", "--", "true"}).status, 2);
+}
+
+TEST_F(Net, PlansAnExperimentToo) {
+  const Result result = netshape({"plan", "--json", config("quickstart.yaml")});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_FALSE(nlohmann::json::parse(result.out).at("links").empty());
+}
+
+TEST_F(Net, TheExampleIsAsItSays) {
+  const Result result = netshape({"verify", config("networks/two_sites.yaml")});
+  EXPECT_EQ(result.status, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("left->right"));
+  EXPECT_THAT(result.out, testing::Not(HasSubstr("off by")));
+}
+
+TEST_F(Net, Iperf3ReachesTheGoodputOfTheWire) {
+  if (!installed("iperf3")) GTEST_SKIP() << "iperf3 is not installed; scripts/bootstrap.sh does it";
+  network("{delay: 5ms, rate: 100Mbit/s}");
+  const Result result = run_script(
+      "netshape exec server -- iperf3 -s -1 >/dev/null & sleep 1; "
+      "netshape exec client -- iperf3 -c server -t 4 -O 1 -J");
+  ASSERT_EQ(result.status, 0) << result.out << result.err;
+  // A warning may come before it: what a guest says of errors is in the same stream.
+  const auto report = nlohmann::json::parse(result.out.substr(result.out.find('{')));
+  const double seen = report.at("end").at("sum_received").at("bits_per_second");
+  EXPECT_NEAR(seen / (100e6 * 1448 / 1538), 1, 0.005);
+}
+
+TEST_F(Net, CurlFetchesFromNginx) {
+  if (!installed("nginx") || !installed("curl"))
+    GTEST_SKIP() << "nginx or curl is not installed; scripts/bootstrap.sh does it";
+  network("{delay: 10ms, rate: 10Mbit/s}");
+  std::ofstream(folder_ / "page") << std::string(1'000'000, 'x');
+  std::ofstream(folder_ / "nginx.conf")
+      << "daemon off; user root; error_log stderr; pid " << folder_ / "pid"
+      << ";\n"
+      << "events {}\nhttp { access_log off; server { listen 8080; root " << folder_.path() << ";";
+  std::ofstream(folder_ / "nginx.conf", std::ios::app) << " client_body_temp_path " << folder_ / "a"
+                                                       << "; proxy_temp_path " << folder_ / "b"
+                                                       << "; fastcgi_temp_path " << folder_ / "c"
+                                                       << "; uwsgi_temp_path " << folder_ / "d"
+                                                       << "; scgi_temp_path " << folder_ / "e"
+                                                       << "; } }\n";
+  const Result result = run_script(
+      "export PATH=$PATH:/usr/sbin; netshape exec server -- nginx -c " + (folder_ / "nginx.conf") +
+      " & sleep 1; netshape exec client -- curl -s -o /dev/null -w '%{time_total} "
+      "%{size_download}\\n' "
+      "http://server:8080/page");
+  ASSERT_EQ(result.status, 0) << result.out << result.err;
+  double seconds = 0;
+  double bytes = 0;
+  std::istringstream(result.out.substr(result.out.find_last_of('\n', result.out.size() - 2) + 1)) >>
+      seconds >> bytes;
+  EXPECT_EQ(bytes, 1e6) << result.out;
+  // The page at the rate of the wire; a round trip to connect, one to ask, and slow start.
+  const double line = 1e6 * 8 / (10e6 * 1448 / 1538);
+  EXPECT_GT(seconds, line + 0.08);
+  EXPECT_LT(seconds, line + 0.25);
+}
+
+}  // namespace
+}  // namespace orrery::e2e
