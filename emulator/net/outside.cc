@@ -53,8 +53,7 @@ class LogFollower {
     for (ssize_t n = 0; (n = ::read(file_.get(), part.data(), part.size())) > 0;)
       for (const char c : std::string_view(part.data(), static_cast<std::size_t>(n)))
         if (c != '\r') pending_ += c;
-    const std::size_t farewell = pending_.find("reboot: System halted");
-    if (farewell != std::string::npos) pending_.resize(farewell);
+    uml::remove_farewell(pending_);
     // Whole lines only, for a farewell must not be cut in two.
     const std::size_t end = to_the_end ? pending_.size() : pending_.rfind('\n') + 1;
     std::cout << pending_.substr(0, end) << std::flush;

@@ -101,6 +101,11 @@ bool is_guest_of(pid_t pid, const std::string& state_dir) {
          std::filesystem::path(state_dir);
 }
 
+void remove_farewell(std::string& output) {
+  for (const char* farewell : {"reboot: System halted", "reboot: Power down"})
+    if (const std::size_t at = output.rfind(farewell); at != std::string::npos) output.resize(at);
+}
+
 std::string end_of_log(const std::string& path) {
   constexpr std::size_t limit = 1500;
   std::string text;

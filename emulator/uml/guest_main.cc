@@ -49,9 +49,7 @@ int main(int argc, char** argv) {
     orrery::uml::Guest guest(spec);
     const int status = guest.wait();
     std::string output = orrery::read_file(guest.log_path());
-    // The kernel's own farewell is not the command's output.
-    if (const std::size_t at = output.rfind("reboot: System halted"); at != std::string::npos)
-      output.resize(at);
+    orrery::uml::remove_farewell(output);
     std::cout << output << std::flush;
     std::filesystem::remove_all(state);
     return status;

@@ -1,0 +1,287 @@
+// network_accuracy: how near the kernel backend's links come to what is asked, as the tables of
+// docs/accuracy.md. Runs in the time-travel kernel, and gives the same there every time:
+//
+//   orrery-guest --mem 3GiB -- build/release/benchmarks/network_accuracy
+//
+// Each table says what was asked, what packets or TCP flows of our own saw, and the deviation.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "netshape/kernel_backend.hh"
+#include "netshape/netem.hh"
+#include "netshape/shapes.hh"
+#include "tests/netshape/traffic.hh"
+
+namespace {
+
+using namespace orrery;
+using namespace orrery::netshape;
+using test::Sample;
+using test::Udp;
+
+Instant now() { return {test::now_ns()}; }
+
+LinkSpec link(std::optional<BitRate> rate, Duration delay) {
+  LinkSpec spec;
+  spec.rate = rate;
+  spec.delay = delay;
+  return spec;
+}
+
+// Two nodes; what is of interest lies on the way from a to the switch, and what comes back (an
+// acknowledgement) is held up as long.
+Plan pair_of(const LinkSpec& up) {
+  LinkSpec back;
+  back.delay = up.delay;
+  return plan(star({{"a", up, back}, {"b", {}, {}}}), 1);
+}
+
+// --- delay
+
+void delays() {
+  std::puts("\n| delay asked | measured, median of 20 | off by |\n|---|---|---|");
+  for (const double ms : {0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0}) {
+    KernelBackend backend(now);
+    backend.apply(pair_of(link({}, Duration{std::llround(ms * 1e6)})));
+    Udp udp(backend, "a", "b");
+    std::vector<double> seen;
+    for (int i = 0; i < 20; ++i) {
+      udp.send(0, 32);
+      seen.push_back(static_cast<double>(udp.arrival().one_way()) * 1e-6);
+    }
+    std::nth_element(seen.begin(), seen.begin() + 10, seen.end());
+    std::printf("| %g ms | %.4f ms | %+.1f us |\n", ms, seen[10], (seen[10] - ms) * 1e3);
+  }
+}
+
+// --- jitter
+
+void jitters() {
+  std::puts(
+      "\n| jitter of 5 ms about 50 ms | standard deviation | off by | KS distance × √n (below "
+      "1.63) "
+      "|\n|---|---|---|---|");
+  struct Kind {
+    Distribution distribution;
+    DelayTable table;
+  };
+  for (const Kind& kind : {Kind{Distribution::uniform, DelayTable::uniform},
+                           Kind{Distribution::normal, DelayTable::normal},
+                           Kind{Distribution::pareto, DelayTable::pareto},
+                           Kind{Distribution::paretonormal, DelayTable::paretonormal}}) {
+    LinkSpec spec = link({}, Duration::milliseconds(50));
+    spec.jitter = Duration::milliseconds(5);
+    spec.distribution = kind.distribution;
+    KernelBackend backend(now);
+    backend.apply(pair_of(spec));
+    Udp udp(backend, "a", "b");
+    const int n = 8000;
+    std::vector<double> seen;
+    for (int i = 0; i < n; ++i) {
+      udp.send(0, 32);
+      seen.push_back((static_cast<double>(udp.arrival().one_way()) * 1e-6 - 50) / 5);
+    }
+    std::sort(seen.begin(), seen.end());
+    const double mean = std::accumulate(seen.begin(), seen.end(), 0.0) / n;
+    double squares = 0;
+    for (const double x : seen) squares += (x - mean) * (x - mean);
+    const double asked = kind.distribution == Distribution::uniform ? 1 / std::sqrt(3.0) : 1;
+    const double sigma = std::sqrt(squares / n);
+    const auto& table = quantiles(kind.table);
+    double distance = 0;
+    for (int i = 0; i < n; ++i) {
+      const auto above =
+          std::upper_bound(table.begin(), table.end(), seen[static_cast<std::size_t>(i)] * 8192,
+                           [](double value, std::int16_t entry) { return value < entry; });
+      const double p =
+          static_cast<double>(above - table.begin()) / static_cast<double>(table.size());
+      distance = std::max({distance, std::abs(p - static_cast<double>(i) / n),
+                           std::abs(p - static_cast<double>(i + 1) / n)});
+    }
+    std::printf("| %s | %.3f ms | %+.1f %% | %.2f |\n", to_string(kind.distribution).c_str(),
+                sigma * 5, (sigma / asked - 1) * 100, distance * std::sqrt(n));
+  }
+}
+
+// --- TCP
+
+struct Flow {
+  std::string from;
+  std::string to;
+};
+
+// Payload that each flow got between a third and the end of `seconds`, bit/s.
+std::vector<double> goodputs(const Backend& backend, const std::vector<Flow>& flows,
+                             double seconds) {
+  std::vector<std::vector<Sample>> samples(flows.size());
+  std::vector<std::thread> threads;
+  const std::int64_t begun = test::now_ns();
+  std::vector<std::int64_t> offsets(flows.size());
+  for (std::size_t i = 0; i < flows.size(); ++i)
+    threads.emplace_back([&, i] {
+      offsets[i] = test::now_ns() - begun;
+      samples[i] = test::tcp(backend, flows[i].from, flows[i].to, std::int64_t{1} << 50, seconds);
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<double> result;
+  for (std::size_t i = 0; i < flows.size(); ++i) {
+    const auto at = [&](double t) {
+      const Sample* last = &samples[i].front();
+      for (const Sample& sample : samples[i]) {
+        if (static_cast<double>(sample.ns + offsets[i]) > t * 1e9) break;
+        last = &sample;
+      }
+      return *last;
+    };
+    const Sample middle = at(seconds / 3);
+    const Sample end = at(seconds * 0.98);
+    result.push_back(static_cast<double>(end.bytes - middle.bytes) * 8e9 /
+                     static_cast<double>(end.ns - middle.ns));
+  }
+  return result;
+}
+
+void rates() {
+  std::puts(
+      "\n| rate asked | round trip | flows | TCP goodput, all flows | of the wire's | off by "
+      "|\n|---|---|---|---|---|---|");
+  for (const double mbit : {1.0, 10.0, 100.0, 500.0, 10000.0}) {
+    for (const int round_trip_ms : {0, 10, 50}) {
+      for (const int count : {1, 4}) {
+        const LinkSpec trunk =
+            link(BitRate::mbit(mbit), Duration::microseconds(round_trip_ms * 500));
+        std::vector<StarNode> nodes;
+        std::vector<Flow> flows;
+        for (int i = 0; i < count; ++i) nodes.push_back({"a" + std::to_string(i), {}, {}});
+        for (int i = 0; i < count; ++i) {
+          nodes.push_back({"b" + std::to_string(i), {}, {}});
+          flows.push_back({"a" + std::to_string(i), "b" + std::to_string(i)});
+        }
+        KernelBackend backend(now);
+        backend.apply(plan(make_shape(Shape::dumbbell, nodes, trunk, 0), 1));
+        // Long enough for samples of 128 KiB to be fine, and for Cubic to fill the line.
+        const double seconds = mbit < 5 ? 600 : mbit < 1000 ? 20 : round_trip_ms < 20 ? 2 : 10;
+        const auto each = goodputs(backend, flows, seconds);
+        const double all = std::accumulate(each.begin(), each.end(), 0.0);
+        const auto wire =
+            static_cast<double>(backend.current().link("left->right").tcp_goodput.value);
+        std::printf("| %g Mbit/s | %d ms | %d | %.4g Mbit/s | %.4g Mbit/s | %+.2f %% |\n", mbit,
+                    round_trip_ms, count, all * 1e-6, wire * 1e-6, (all / wire - 1) * 100);
+        std::fflush(stdout);
+      }
+    }
+  }
+}
+
+// --- loss
+
+void losses() {
+  std::puts(
+      "\n| loss asked | packets | lost | 99 % interval | runs of losses, mean "
+      "|\n|---|---|---|---|---|");
+  struct Case {
+    double share;
+    double burst;
+    int packets;
+  };
+  for (const Case& c : {Case{0.0001, 1, 400'000}, Case{0.001, 1, 100'000}, Case{0.01, 1, 50'000},
+                        Case{0.1, 1, 20'000}, Case{0.01, 5, 100'000}, Case{0.05, 20, 100'000}}) {
+    LinkSpec spec = link(BitRate::mbit(1000), Duration::milliseconds(1));
+    if (c.burst > 1)
+      spec.burst_loss = gilbert({c.share}, c.burst);
+    else
+      spec.loss = {c.share};
+    KernelBackend backend(now);
+    backend.apply(pair_of(spec));
+    Udp udp(backend, "a", "b");
+    std::vector<bool> arrived(static_cast<std::size_t>(c.packets));
+    for (int first = 0; first < c.packets; first += 1000) {
+      for (int i = first; i < first + 1000; ++i) udp.send(static_cast<std::uint32_t>(i), 32);
+      for (const test::Arrival& arrival : udp.receive_all(20'000'000))
+        arrived.at(arrival.number) = true;
+    }
+    double lost = 0;
+    double runs = 0;
+    for (std::size_t i = 0; i < arrived.size(); ++i) {
+      lost += !arrived[i];
+      runs += !arrived[i] && (i == 0 || arrived[i - 1]);
+    }
+    // Of a chain, losses hang together: Gilbert's with this mean length.
+    const double together = c.burst > 1 ? 2 * c.burst * (1 - c.share) - 1 : 1;
+    const double sigma = std::sqrt(c.packets * c.share * (1 - c.share) * together);
+    std::printf(
+        "| %g %%%s | %d | %.0f | %.0f … %.0f | %.2f |\n", c.share * 100,
+        c.burst > 1 ? (", " + std::to_string(static_cast<int>(c.burst)) + " in a row").c_str() : "",
+        c.packets, lost, c.packets * c.share - 2.576 * sigma, c.packets * c.share + 2.576 * sigma,
+        runs > 0 ? lost / runs : 0);
+    std::fflush(stdout);
+  }
+}
+
+// --- sharing, size, change
+
+void sharing() {
+  std::puts("\n| two flows over 50 Mbit/s | round trip | goodput |\n|---|---|---|");
+  const LinkSpec trunk = link(BitRate::mbit(50), Duration::milliseconds(5));
+  const LinkSpec near = link({}, Duration::microseconds(2500));
+  const LinkSpec far = link({}, Duration::microseconds(7500));
+  KernelBackend backend(now);
+  backend.apply(
+      plan(make_shape(Shape::dumbbell,
+                      {{"a0", near, near}, {"a1", far, far}, {"b0", near, near}, {"b1", far, far}},
+                      trunk, 0),
+           1));
+  const auto each = goodputs(backend, {{"a0", "b0"}, {"a1", "b1"}}, 120);
+  std::printf("| first | 20 ms | %.1f Mbit/s |\n| second | 40 ms | %.1f Mbit/s |\n", each[0] * 1e-6,
+              each[1] * 1e-6);
+}
+
+void many() {
+  std::vector<StarNode> nodes;
+  std::vector<Flow> flows;
+  const LinkSpec access = link(BitRate::mbit(10), Duration::milliseconds(2));
+  for (int i = 0; i < 64; ++i) {
+    const std::string number = std::to_string(i);
+    nodes.push_back({"n" + number, access, access});
+    // Each sends to the next, so all 64 links are busy in both directions.
+    flows.push_back({"n" + number, "n" + std::to_string((i + 1) % 64)});
+  }
+  KernelBackend backend(now);
+  backend.apply(plan(star(nodes), 1));
+  const auto each = goodputs(backend, flows, 10);
+  const double wire = 10e6 * 1448 / 1538;
+  const auto [least, most] = std::minmax_element(each.begin(), each.end());
+  std::printf(
+      "\n64 nodes, 64 links of 10 Mbit/s, busy both ways: goodput %.3f to %.3f of the wire's\n",
+      *least / wire, *most / wire);
+
+  std::vector<LinkChange> changes;
+  for (int i = 0; i < 50; ++i) {
+    LinkSpec other = access;
+    other.delay = Duration::milliseconds(10);
+    const std::string name = "n" + std::to_string(i);
+    changes.push_back({name + "->switch", other});
+    changes.push_back({"switch->" + name, other});
+  }
+  const Instant planned = now();
+  const ChangeTimes times = backend.change(changes, planned);
+  std::printf("A change of %zu directions: in force %.1f us of emulated time after it was begun\n",
+              changes.size(), static_cast<double>((times.actual - planned).ns) * 1e-3);
+}
+
+}  // namespace
+
+int main() {
+  delays();
+  jitters();
+  losses();
+  rates();
+  sharing();
+  many();
+}
