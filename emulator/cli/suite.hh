@@ -17,7 +17,7 @@ struct SuiteOptions {
   int jobs = 0;                 ///< runs at a time; 0: one a processor
   bool quiet = false;
   bool measure_links = false;  ///< also where an earlier run of the same plan measured them
-  std::string profile_from;  ///< a run directory whose profile is used again; empty: none
+  std::string profile_from;    ///< a run directory whose profile is used again; empty: none
 };
 
 struct SuiteOutcome {

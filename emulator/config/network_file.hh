@@ -1,5 +1,5 @@
-// A network without a cluster around it, for anyone's programs: nodes by name, what connects them, and
-// what happens to their links. The same keys as an experiment's.
+// A network without a cluster around it, for anyone's programs: nodes by name, what connects them,
+// and what happens to their links. The same keys as an experiment's.
 //
 //   netshape: 1
 //   nodes: [client, "server[0-1]"]

@@ -62,13 +62,25 @@ class Directory {
                    ("name the namespace of " + vertex.name).c_str());
     }
     write_file("/proc/fs/hosts", hosts);
-    if (fs::exists("/etc/hosts"))
-      check_system(::mount("/proc/fs/hosts", "/etc/hosts", nullptr, MS_BIND, nullptr),
-                   "mount the nodes' addresses over /etc/hosts");
+    if (!fs::exists("/etc/hosts")) make_room_in_etc();
+    check_system(::mount("/proc/fs/hosts", "/etc/hosts", nullptr, MS_BIND, nullptr),
+                 "mount the nodes' addresses over /etc/hosts");
   }
   const std::string& path() const { return folder_; }
 
  private:
+  // A root made for containers may lack the file, and is read-only here: an /etc of our own whose
+  // entries lead to those of the old one.
+  static void make_room_in_etc() {
+    const std::string old = "/proc/fs/etc";
+    fs::create_directory(old);
+    check_system(::mount("/etc", old.c_str(), nullptr, MS_BIND, nullptr), "hold /etc");
+    check_system(::mount("none", "/etc", "tmpfs", 0, nullptr), "mount over /etc");
+    for (const auto& entry : fs::directory_iterator(old))
+      fs::create_symlink(entry.path(), "/etc/" + entry.path().filename().string());
+    write_file("/etc/hosts", "");
+  }
+
   std::string folder_ = "/proc/fs/netshape";
 };
 

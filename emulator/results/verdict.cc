@@ -136,10 +136,9 @@ void check_links(const RunLog& log, Verdict& verdict) {
              (earlier ? " measured for an earlier run of the same plan"
                       : " measured before the run") +
              " and found as asked" +
-             (verdict.worst_link_error
-                  ? "; the largest deviation of a delay or rate is " +
-                        percent(*verdict.worst_link_error, 2)
-                  : "") +
+             (verdict.worst_link_error ? "; the largest deviation of a delay or rate is " +
+                                             percent(*verdict.worst_link_error, 2)
+                                       : "") +
              ".",
          verdict.worst_link_error,
          {}});

@@ -61,7 +61,8 @@ class Guest {
 /// Whether `pid` is a guest whose state_dir that is, or one of its processes.
 bool is_guest_of(pid_t pid, const std::string& state_dir);
 
-/// Takes off what a kernel says as it ends, which is not its command's output. It differs by series.
+/// Takes off what a kernel says as it ends, which is not its command's output. It differs by
+/// series.
 void remove_farewell(std::string& output);
 
 /// The last of what a guest and its kernel printed.

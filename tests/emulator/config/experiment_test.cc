@@ -166,7 +166,8 @@ TEST(Experiment, WrittenAndReadAgainItIsTheSame) {
     EXPECT_EQ(to_yaml(again, catalog), written);
   };
   check(full, fake_catalog());
-  for (const char* name : {"quickstart", "ring", "faults", "minimal", "nd_cao", "parameter_server", "two_sites", "fat_tree"})
+  for (const char* name : {"quickstart", "ring", "faults", "minimal", "nd_cao", "parameter_server",
+                           "two_sites", "fat_tree"})
     check(read_file(configs + name + ".yaml"), emulator::strategy_catalog());
 }
 
