@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <cerrno>
 #include <cmath>
 #include <ctime>
 #include <utility>
@@ -20,11 +19,6 @@ constexpr std::int64_t barrier_lead = 20'000'000;
 // After a failure, so much emulated time for the others to notice and say what they saw.
 constexpr std::int64_t grace = 60 * second;
 constexpr std::int64_t start_limit = 600 * second;
-// Agents begin at a whole multiple of this, however long their libraries took to load. PSM2, which
-// Debian 13's libtorch brings by way of Open MPI, compares a clock with the processor's counter as
-// it is loaded, ten times at most, 0.1 s each, until they agree: as often as the host's speed has
-// it. What follows would be shifted against the kernel's ticks by as much.
-constexpr std::int64_t start_grid = 16 * second;
 
 // Observations are kept this often at first; then ever more rarely, so that a long run stays small.
 constexpr std::int64_t first_period = second / 4;
@@ -33,12 +27,6 @@ constexpr int samples_a_period = 200;
 std::string exit_text(int status) {
   if (WIFSIGNALED(status)) return "ended by signal " + std::to_string(WTERMSIG(status));
   return "exited with status " + std::to_string(WEXITSTATUS(status));
-}
-
-void sleep_until_ns(std::int64_t t) {
-  const timespec at{t / second, t % second};
-  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
-  }
 }
 
 }  // namespace
@@ -144,7 +132,6 @@ void Controller::start_agents() {
       if (!control_->send(rank, message)) throw Error(name_of(rank) + " hung up while starting");
   };
   wait_until("load", [&] { return zygote_ready_; });
-  sleep_until_ns((monotonic_ns() / start_grid + 1) * start_grid);
   for (int rank = 0; rank < n; ++rank) {
     agents_[rank] = {};
     launcher_->spawn(rank, 0, network_.node_namespace(name_of(rank)));
