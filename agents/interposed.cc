@@ -1,4 +1,4 @@
-// Replaces three functions that libraries call, in our programs: a definition in the program itself
+// Replaces four functions that libraries call, in our programs: a definition in the program itself
 // is the one that every shared library uses.
 
 #include <absl/time/clock.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -53,4 +54,25 @@ extern "C" std::int64_t orrery_connection_window(const void*) asm(
 
 extern "C" std::int64_t orrery_connection_window(const void*) {
   return (std::int64_t{1} << 31) - 1;  // the most that HTTP/2 allows (RFC 9113, section 6.9.1)
+}
+
+// PSM2, which Debian 13's libtorch brings by way of Open MPI, measures the processor's counter as
+// it is loaded: it sleeps by usleep() for 0.1 s and compares, up to ten times, until the rate is
+// plausible (opa_time.c). In the time-travel kernel the counter goes on with the host's time, so
+// how often it tries, and what every later instant is, would differ from run to run. There each of
+// those sleeps lasts so long that no rate is ever plausible: it gives up after ten, always.
+namespace {
+
+bool loading = true;
+// Constructors of libraries run before a program's own.
+[[gnu::constructor]] void loaded() { loading = false; }
+
+}  // namespace
+
+extern "C" int usleep(useconds_t microseconds) {
+  constexpr time_t too_long = 10;
+  timespec span{static_cast<time_t>(microseconds / 1'000'000),
+                static_cast<long>(microseconds % 1'000'000) * 1000};
+  if (loading && std::getenv("ORRERY_TIME_TRAVEL")) span.tv_sec += too_long;
+  return ::nanosleep(&span, nullptr);
 }

@@ -108,6 +108,7 @@ void ExactRun::boot(std::vector<std::string> controller_arguments) {
   guest.argv = {uml::folder_path("programs") + "/orrery-controller", uml::folder_path("run")};
   guest.argv.insert(guest.argv.end(), controller_arguments.begin(), controller_arguments.end());
   guest.environment = compute_environment();
+  guest.environment.push_back("ORRERY_TIME_TRAVEL=1");  // for agents/interposed.cc
   guest.cwd = uml::folder_path("run");
   guest.entropy = plan_.spec.seed;
   guest_ = std::make_unique<uml::Guest>(guest);
