@@ -33,4 +33,10 @@ void MonotonicClock::sleep_until(Instant t) {
   }
 }
 
+void WallClock::sleep_until(Instant t) {
+  MonotonicClock::sleep_until({t.ns - spin.ns});
+  while (now() < t) {
+  }
+}
+
 }  // namespace orrery

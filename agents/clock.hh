@@ -28,4 +28,14 @@ class MonotonicClock : public Clock {
   std::int64_t epoch_ns_;
 };
 
+/// The same where it is wall time: a sleeping thread wakes late, by some 0.1 ms, so this one wakes
+/// early and looks at the clock until it is time.
+class WallClock final : public MonotonicClock {
+ public:
+  void sleep_until(Instant t) override;
+
+ private:
+  static constexpr Duration spin = Duration::microseconds(150);
+};
+
 }  // namespace orrery

@@ -155,23 +155,45 @@ Instant SpeedSchedule::finish(Instant begin, Duration work) const {
 }
 
 Device::Device(Clock& clock, std::shared_ptr<const CostModel> cost, double speed,
-               SpeedSchedule schedule)
-    : clock_(clock), cost_(std::move(cost)), speed_(speed), schedule_(std::move(schedule)) {
+               SpeedSchedule schedule, std::optional<HostPace> pace)
+    : clock_(clock),
+      cost_(std::move(cost)),
+      speed_(speed),
+      schedule_(std::move(schedule)),
+      pace_(std::move(pace)) {
   if (!(speed > 0)) throw std::logic_error("the speed of a device is above 0");
 }
 
 Duration Device::duration(const KernelSpec& kernel) const {
   const Duration base = cost_->base(kernel);
-  return speed_ == 1 ? base : base * (1 / speed_);
+  const Duration whole = speed_ == 1 ? base : base * (1 / speed_);
+  if (kernel.op != KernelOp::message || !pace_ || !pace_->messages) return whole;
+  return std::max(Duration{}, whole - pace_->messages->base(kernel));
+}
+
+Duration Device::behind(Instant t) { return std::max(Duration{}, clock_.now() - t); }
+
+void Device::work_now(const std::function<void()>& work) {
+  const CycleCounter counter(totals_.charged_cycles);
+  if (pace_ && pace_->run)
+    pace_->run(work);
+  else
+    work();
 }
 
 Device::Handle Device::occupy(const KernelSpec& kernel, const std::function<void()>& work) {
-  if (work) {
-    const CycleCounter counter(totals_.charged_cycles);
-    work();
-  }
   const Instant begin = std::max(time_, free_at_);
+  const Duration lag = pace_ && work ? behind(begin) : Duration{};
+  if (work) work_now(work);
   const Handle handle{begin, schedule_.finish(begin, duration(kernel))};
+  if (pace_ && work) {
+    // Lag that it began with is an earlier kernel's, or a message's.
+    const Duration grown = behind(handle.end) - lag;
+    if (grown > Duration{}) {
+      ++totals_.overruns;
+      totals_.overrun_time += grown;
+    }
+  }
   free_at_ = handle.end;
   totals_.busy += handle.end - begin;
   ++totals_.kernels;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,15 @@ class SpeedSchedule {
   std::vector<Step> steps_;
 };
 
+/// How a kernel runs where emulated time is the host's own, and so may be too slow.
+struct HostPace {
+  /// Runs a kernel's work by itself, undisturbed by other nodes' kernels; empty: just calls it.
+  std::function<void(const std::function<void()>&)> run;
+  /// What the host itself takes to handle a message, which has passed already when it is charged.
+  /// Null: not known.
+  std::shared_ptr<const CostModel> messages;
+};
+
 class Device {
  public:
   struct Handle {
@@ -93,10 +103,14 @@ class Device {
     Duration busy;  ///< emulated
     std::int64_t kernels = 0;
     std::uint64_t charged_cycles = 0;  ///< host time-stamp counter inside kernels
+    /// With HostPace only: kernels that the host took longer for than the device would have, and by
+    /// how much in all.
+    std::int64_t overruns = 0;
+    Duration overrun_time;
   };
 
   Device(Clock& clock, std::shared_ptr<const CostModel> cost, double speed,
-         SpeedSchedule schedule = {});
+         SpeedSchedule schedule = {}, std::optional<HostPace> pace = {});
 
   /// Runs `work` for real now; in emulated time it begins when the device is free and lasts as long
   /// as the cost model says. Returns without waiting, so that messages overlap.
@@ -129,11 +143,15 @@ class Device {
  private:
   Duration duration(const KernelSpec& kernel) const;
   Handle occupy(const KernelSpec& kernel, const std::function<void()>& work);
+  void work_now(const std::function<void()>& work);
+  /// How far the clock is past `t`; nothing if it is not.
+  Duration behind(Instant t);
 
   Clock& clock_;
   std::shared_ptr<const CostModel> cost_;
   double speed_;
   SpeedSchedule schedule_;
+  std::optional<HostPace> pace_;
   Instant time_{};                              ///< the node's own
   Instant slept_to_{};                          ///< the clock has reached this for sure
   Instant free_at_{};                           ///< the device's

@@ -211,6 +211,8 @@ void Node::close() {
   entry->set_busy_ns(totals.busy.ns);
   entry->set_kernels(totals.kernels);
   entry->set_charged_cycles(totals.charged_cycles);
+  entry->set_overruns(totals.overruns);
+  entry->set_overrun_ns(totals.overrun_time.ns);
   entry->set_uncharged_cycles(uncharged_cycles_);
   entry->set_samples_forward(samples_forward_);
   entry->set_samples_backward(samples_backward_);

@@ -58,6 +58,9 @@ class Backend {
   /// Since apply(), one entry a direction; empty where releases are not ours to time (a kernel's
   /// queues do not tell).
   virtual std::vector<ReleaseLateness> lateness() { return {}; }
+  /// Whether each segment of a super-packet is shaped by itself; if not, one holds a line for as
+  /// long as all of it takes.
+  virtual bool shapes_segments() const { return false; }
   /// What the last apply() or change() read back; one entry a field that was checked.
   virtual std::vector<Applied> applied() const = 0;
   /// The plan in force, changes included.

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "agents/activity.hh"
+#include "agents/core_leases.hh"
 #include "agents/node.hh"
 #include "agents/program/control_client.hh"
 #include "agents/transport_grpc.hh"
@@ -28,6 +29,21 @@ TransportOptions transport_options(const RunSpec& spec, int rank) {
   return options;
 }
 
+// Whose time is charged apart is what a profile of this host knows; a roofline knows the device's
+// only, and then a message costs both.
+std::optional<HostPace> pace_of(const AgentSetup& setup, int rank,
+                                const std::shared_ptr<const CostModel>& cost) {
+  if (setup.leases.empty()) return {};
+  const auto leases = std::make_shared<CoreLeases>(setup.leases, rank);
+  return HostPace{[leases](const std::function<void()>& work) { leases->run(work); },
+                  setup.spec.profile.empty() ? nullptr : cost};
+}
+
+std::unique_ptr<MonotonicClock> make_clock(const AgentSetup& setup) {
+  if (setup.leases.empty()) return std::make_unique<MonotonicClock>();
+  return std::make_unique<WallClock>();
+}
+
 std::string records_path(const std::string& dir, int rank, int incarnation) {
   return dir + "/node-" + std::to_string(rank) +
          (incarnation ? "-" + std::to_string(incarnation) : "") + ".bin";
@@ -40,7 +56,8 @@ int run(const AgentSetup& setup, int rank, int incarnation) {
   ::prctl(PR_SET_TIMERSLACK, 1);
   ::prctl(PR_SET_NAME, self.name.c_str());
 
-  MonotonicClock clock;
+  const auto kept = make_clock(setup);
+  MonotonicClock& clock = *kept;
   GrpcTransport transport(transport_options(spec, rank), clock);
   std::atomic<Node*> running{nullptr};
   ControlClient control(setup.control_socket, transport.queue(), [&]() -> std::string {
@@ -64,7 +81,9 @@ int run(const AgentSetup& setup, int rank, int incarnation) {
     control.connected();
     clock.set_epoch(control.await_start());
 
-    Device device(clock, cost_of(spec, self), self.speed, SpeedSchedule(self.schedule));
+    const auto cost = cost_of(spec, self);
+    Device device(clock, cost, self.speed, SpeedSchedule(self.schedule),
+                  pace_of(setup, rank, cost));
     RecordFileWriter records(records_path(setup.records_dir, rank, incarnation));
     ActivityPage activity(rank, incarnation);
     Node node({clock, device, transport, setup.kernels, setup.data, records, cluster, workload,

@@ -15,6 +15,9 @@ struct AgentSetup {
   Kernels& kernels;
   std::string control_socket;  ///< path of the controller's Unix socket
   std::string records_dir;     ///< its records go to RECORDS_DIR/node-RANK[-INCARNATION].bin
+  /// Emulated time is the host's: the folder of core leases. Empty: time passes only while all
+  /// sleep, and computing takes none.
+  std::string leases;
 };
 
 /// Returns the process's exit status.

@@ -49,12 +49,12 @@ void warm_up(const RunSpec& spec, const Dataset& data, Kernels& kernels) {
 }
 
 int zygote(const std::string& spec_path, const std::string& control, const std::string& records,
-           int fd) {
+           const std::string& leases, int fd) {
   const RunSpec spec = read_spec(spec_path);
   const Dataset data = read_data(spec);
   const auto kernels = make_torch_kernels();
   warm_up(spec, data, *kernels);
-  const AgentSetup setup{spec, data, *kernels, control, records};
+  const AgentSetup setup{spec, data, *kernels, control, records, leases};
   return Zygote(FileDescriptor(fd),
                 [&](int rank, int incarnation) { return run_agent(setup, rank, incarnation); })
       .serve();
@@ -98,7 +98,7 @@ int profile(const std::string& spec_path, const std::string& folder, double budg
 int main(int argc, char** argv) {
   CLI::App app{"Orrery's agent: the part that computes. Start `orrery` instead."};
   app.require_subcommand(1);
-  std::string spec, control, records, folder;
+  std::string spec, control, records, leases, folder;
   bool again = false;
   int fd = -1;
   double budget = 10;
@@ -107,6 +107,8 @@ int main(int argc, char** argv) {
   zygote_command->add_option("--control", control)->required();
   zygote_command->add_option("--records", records)->required();
   zygote_command->add_option("--fd", fd)->required();
+  zygote_command->add_option("--leases", leases,
+                             "time is the host's; kernels lease its cores in this folder");
   CLI::App* evaluate_command = app.add_subcommand("evaluate", "accuracy of a run's snapshots");
   evaluate_command->add_option("spec", spec)->required();
   evaluate_command->add_option("--records", records)->required();
@@ -119,7 +121,7 @@ int main(int argc, char** argv) {
   app.add_subcommand("gemm", "FLOP/s of a float32 matrix product on one core of this host");
   CLI11_PARSE(app, argc, argv);
   try {
-    if (*zygote_command) return zygote(spec, control, records, fd);
+    if (*zygote_command) return zygote(spec, control, records, leases, fd);
     if (*evaluate_command) return evaluate(spec, records);
     if (*profile_command) return profile(spec, folder, budget, again);
     std::cout << measure_gemm_flops() << "\n";

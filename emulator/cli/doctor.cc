@@ -1,4 +1,4 @@
-// orrery doctor: one line for each thing that the exact engine needs, and what to do if it is
+// orrery doctor: one line for each thing that the engines need, and what to do if it is
 // lacking.
 
 #include <sys/personality.h>
@@ -14,8 +14,9 @@
 #include "agents/data/dataset.hh"
 #include "base/error.hh"
 #include "emulator/cli/command.hh"
-#include "emulator/exact/host.hh"
+#include "emulator/engine/host.hh"
 #include "emulator/uml/guest.hh"
+#include "netshape/capabilities.hh"
 
 namespace orrery::cli {
 namespace {
@@ -125,6 +126,15 @@ void check_blas(Examination& examination) {
     examination.good(text);
 }
 
+// Not lacking: the exact engine needs none of it.
+std::string check_live() {
+  const netshape::Capabilities host = netshape::probe();
+  if (host.kernel_backend()) return "live engine: with the kernel's netem";
+  const std::string why = " (no kernel backend: " + host.why_no_kernel_backend() + ")";
+  if (host.fabric_backend()) return "live engine: with the fabric" + why;
+  return "live engine: not on this host; no fabric: " + host.why_no_fabric_backend() + why;
+}
+
 int doctor() {
   Examination examination;
   examination.look(check_processor);
@@ -135,6 +145,7 @@ int doctor() {
   examination.look(check_programs);
   examination.look(check_kernel);
   examination.look(check_data);
+  examination.look(check_live);
   if (!examination.lacking) check_blas(examination);
   return static_cast<int>(examination.lacking ? ExitCode::machine_lacks : ExitCode::ok);
 }

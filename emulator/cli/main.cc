@@ -6,7 +6,7 @@
 
 #include "base/error.hh"
 #include "emulator/cli/command.hh"
-#include "emulator/exact/host.hh"
+#include "emulator/engine/host.hh"
 
 namespace {
 

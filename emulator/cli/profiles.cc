@@ -6,7 +6,7 @@
 #include "agents/profile.hh"
 #include "base/error.hh"
 #include "base/fd.hh"
-#include "emulator/exact/host.hh"
+#include "emulator/engine/host.hh"
 
 namespace orrery::cli {
 namespace {

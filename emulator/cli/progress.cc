@@ -18,7 +18,7 @@ std::size_t terminal_width() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 100;
 }
 
-std::string line_of(const emulator::ExactRun& run) {
+std::string line_of(const emulator::EngineRun& run) {
   const emulator::Progress& p = run.progress();
   std::ostringstream text;
   text.precision(1);
@@ -54,13 +54,14 @@ void ProgressDisplay::say(const std::string& line) {
   std::cerr << line << std::endl;
 }
 
-void ProgressDisplay::show(const std::vector<const emulator::ExactRun*>& running,
+void ProgressDisplay::show(const std::vector<const emulator::EngineRun*>& running,
                            std::size_t waiting) {
   const auto now = std::chrono::steady_clock::now();
   if (quiet_ || running.empty() || now - last_ < (terminal_ ? 200ms : 10s)) return;
   last_ = now;
   std::string line;
-  for (const emulator::ExactRun* run : running) line += (line.empty() ? "" : " | ") + line_of(*run);
+  for (const emulator::EngineRun* run : running)
+    line += (line.empty() ? "" : " | ") + line_of(*run);
   if (waiting > 0) line += " | " + std::to_string(waiting) + " to come";
   if (!terminal_) {
     std::cerr << line << std::endl;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "emulator/exact/exact_run.hh"
+#include "emulator/engine/engine_run.hh"
 
 namespace orrery::cli {
 
@@ -16,7 +16,7 @@ class ProgressDisplay {
   ~ProgressDisplay();
   /// A line that stays.
   void say(const std::string& line);
-  void show(const std::vector<const emulator::ExactRun*>& running, std::size_t waiting);
+  void show(const std::vector<const emulator::EngineRun*>& running, std::size_t waiting);
 
  private:
   void erase();

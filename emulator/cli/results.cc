@@ -9,7 +9,7 @@
 #include "base/fd.hh"
 #include "emulator/cli/command.hh"
 #include "emulator/config/load.hh"
-#include "emulator/exact/exact_run.hh"
+#include "emulator/engine/engine_run.hh"
 #include "emulator/plan/run_plan.hh"
 #include "emulator/results/directory.hh"
 #include "emulator/results/table.hh"

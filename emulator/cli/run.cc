@@ -24,6 +24,7 @@ struct RunArguments {
   std::string file;
   std::string out;
   std::string engine = "auto";
+  std::string backend = "auto";
   std::vector<std::string> only;
   std::vector<std::string> set;
   std::string seed;
@@ -52,16 +53,19 @@ results::TableStyle table_style() {
 }
 
 void check_engine(const std::string& engine) {
-  if (engine != "auto" && engine != "exact")
-    throw Error("engine '" + engine + "' is not in this version; write exact or auto",
+  if (engine != "auto" && engine != "exact" && engine != "live")
+    throw Error("engine '" + engine + "' is not in this version; write exact, live or auto",
                 ExitCode::usage);
 }
 
 int run_and_report(const config::Experiment& experiment, const RunArguments& arguments,
                    const std::vector<std::string>& command_line, const std::string& profile_from) {
+  check_engine(arguments.engine);
   SuiteOptions options;
   options.directory = arguments.out.empty() ? next_directory(experiment.name) : arguments.out;
   options.command_line = command_line;
+  if (arguments.engine == "live") options.engine = "live";
+  options.backend = arguments.backend;
   options.metrics_address = arguments.metrics;
   options.jobs = arguments.jobs;
   options.measure_links = arguments.measure_links;
@@ -91,7 +95,6 @@ config::Experiment select_all(const config::Experiment& experiment,
 }
 
 int run(const RunArguments& arguments, const std::vector<std::string>& command_line) {
-  check_engine(arguments.engine);
   std::vector<std::string> overrides = arguments.set;
   if (!arguments.seed.empty()) overrides.push_back("seed=" + arguments.seed);
   const config::Loaded loaded =
@@ -114,6 +117,13 @@ int rerun(const RunArguments& arguments, const std::vector<std::string>& command
 }
 
 void add_common(CLI::App& command, RunArguments& arguments) {
+  command.add_option("--engine", arguments.engine,
+                     "exact: in the time-travel kernel (the default, auto, is that); live: by this "
+                     "host's clock");
+  command
+      .add_option("--backend", arguments.backend,
+                  "of the live engine: kernel (netem), fabric (a user-space switch), auto")
+      ->check(CLI::IsMember({"kernel", "fabric", "auto"}));
   command.add_option("--out", arguments.out, "results go here (default: results/NAME-N)");
   command.add_option("--metrics", arguments.metrics,
                      "serve Prometheus metrics at ADDRESS:PORT while it runs");
@@ -131,7 +141,6 @@ void add_run(CLI::App& app, const Context& context, Chosen& chosen) {
   const auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "run an experiment");
   command->add_option("file", arguments->file, "the experiment, YAML")->required();
-  command->add_option("--engine", arguments->engine, "exact or auto");
   command->add_option("--only", arguments->only, "only the run of that name (may be repeated)");
   command->add_option("--set", arguments->set, "another value, as in cluster.cost=model");
   command->add_option("--seed", arguments->seed, "another seed");

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,8 +15,9 @@
 #include "emulator/cli/profiles.hh"
 #include "emulator/cli/progress.hh"
 #include "emulator/config/load.hh"
+#include "emulator/engine/host.hh"
 #include "emulator/exact/exact_run.hh"
-#include "emulator/exact/host.hh"
+#include "emulator/live/live_run.hh"
 #include "emulator/metrics/exporter.hh"
 #include "emulator/plan/run_plan.hh"
 #include "emulator/results/directory.hh"
@@ -24,7 +26,7 @@ namespace orrery::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using emulator::ExactRun;
+using emulator::EngineRun;
 using emulator::RunPlan;
 
 volatile sig_atomic_t interrupted = 0;
@@ -51,7 +53,7 @@ void make_result_directory(const std::string& directory) {
 }
 
 // As many at a time as there are processors and memory for.
-std::size_t jobs_for(const std::vector<RunPlan>& plans, int wish) {
+std::size_t exact_jobs(const std::vector<RunPlan>& plans, int wish) {
   std::int64_t largest = 0;
   std::string name;
   for (const RunPlan& plan : plans)
@@ -73,8 +75,36 @@ std::size_t jobs_for(const std::vector<RunPlan>& plans, int wish) {
 struct Slot {
   std::size_t index;
   std::unique_ptr<RecordSink> observer;
-  std::unique_ptr<ExactRun> run;
+  std::unique_ptr<EngineRun> run;
 };
+
+using Start = std::function<std::unique_ptr<EngineRun>(const RunPlan&, const std::string& directory,
+                                                       RecordSink* observer)>;
+
+// How runs of one engine are started, and how many at a time.
+struct Engine {
+  std::size_t jobs = 1;
+  Start start;
+};
+
+// Throws MachineError if the host cannot do it.
+Engine exact_engine(const std::vector<RunPlan>& plans, const SuiteOptions& options) {
+  const std::size_t jobs = exact_jobs(plans, options.jobs);
+  const emulator::ExactOptions exact{emulator::find_kernel(), options.command_line,
+                                     emulator::cache_folder() + "/links", options.measure_links};
+  return {jobs, [exact](const RunPlan& plan, const std::string& directory, RecordSink* observer) {
+            return std::make_unique<emulator::ExactRun>(plan, directory, exact, observer);
+          }};
+}
+
+// One at a time: side by side they would take each other's processors.
+Engine live_engine(const SuiteOptions& options) {
+  const emulator::LiveOptions live{options.command_line, netshape::choose_backend(options.backend),
+                                   emulator::lease_folder()};
+  return {1, [live](const RunPlan& plan, const std::string& directory, RecordSink* observer) {
+            return std::make_unique<emulator::LiveRun>(plan, directory, live, observer);
+          }};
+}
 
 }  // namespace
 
@@ -83,10 +113,9 @@ SuiteOutcome run_suite(const config::Experiment& experiment, const SuiteOptions&
   std::vector<RunPlan> plans;
   for (const config::Run& run : experiment.runs)
     plans.push_back(emulator::plan_run(experiment.select(run.name)));
-  const std::size_t jobs = jobs_for(plans, options.jobs);
+  const Engine engine =
+      options.engine == "live" ? live_engine(options) : exact_engine(plans, options);
   make_result_directory(options.directory);
-  const emulator::ExactOptions exact{emulator::find_kernel(), options.command_line,
-                                     emulator::cache_folder() + "/links", options.measure_links};
   for (RunPlan& plan : plans) apply_profile(plan, options.profile_from, display);
   write_file(options.directory + "/experiment.yaml",
              config::to_yaml(experiment, emulator::strategy_catalog()));
@@ -108,10 +137,9 @@ SuiteOutcome run_suite(const config::Experiment& experiment, const SuiteOptions&
     directories.push_back(directory_of(options, plans.size(), plan.spec.run));
 
   while (next < plans.size() || !slots.empty()) {
-    while (!interrupted && next < plans.size() && slots.size() < jobs) {
+    while (!interrupted && next < plans.size() && slots.size() < engine.jobs) {
       Slot slot{next, book.sink(plans[next].spec.run), nullptr};
-      slot.run =
-          std::make_unique<ExactRun>(plans[next], directories[next], exact, slot.observer.get());
+      slot.run = engine.start(plans[next], directories[next], slot.observer.get());
       slots.push_back(std::move(slot));
       ++next;
     }
@@ -119,7 +147,7 @@ SuiteOutcome run_suite(const config::Experiment& experiment, const SuiteOptions&
       for (Slot& slot : slots) slot.run->stop("interrupted");
       next = plans.size();
     }
-    std::vector<const ExactRun*> running;
+    std::vector<const EngineRun*> running;
     for (auto slot = slots.begin(); slot != slots.end();) {
       const bool ended = slot->run->poll();
       book.set_host_seconds(slot->run->name(), slot->run->progress().host_seconds);

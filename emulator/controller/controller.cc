@@ -69,7 +69,7 @@ bool Controller::run() {
   records_.flush();
   try {
     network_.apply(plan_.network);
-    if (options_.check_links) record_link_checks(network_, records_);
+    if (options_.check_links) record_link_checks(network_, records_, options_.verify);
     records_.flush();
     start_agents();
     std::int64_t period = first_period;
@@ -90,6 +90,7 @@ bool Controller::run() {
         perform(plan_.timeline[next_action_++]);
       if (t >= next_look) {
         record_counters(now());
+        record_lateness();
         heartbeat();
         if (++samples % samples_a_period == 0) period *= 2;
         next_look += period;
@@ -100,6 +101,7 @@ bool Controller::run() {
       }
     }
     record_counters(now());
+    record_lateness();
     const bool ok = failure_.empty();
     finish(ok, ok ? "the stop rule was reached" : failure_);
     return ok;
@@ -156,7 +158,7 @@ void Controller::handle(const Event& event) {
   if (std::holds_alternative<ZygoteReady>(event)) {
     zygote_ready_ = true;
   } else if (std::holds_alternative<ZygoteGone>(event)) {
-    if (failure_.empty()) failure_ = "the agents' parent process died; see guest.log";
+    if (failure_.empty()) failure_ = "the agents' parent process died; see " + options_.log;
   } else if (const auto* spawned = std::get_if<AgentSpawned>(&event)) {
     agents_[spawned->rank].pid = spawned->pid;
   } else if (const auto* hello = std::get_if<AgentHello>(&event)) {
@@ -192,7 +194,7 @@ void Controller::handle(const Event& event) {
     if (exited->pid != agent.pid || agent.state == State::done || agent.state == State::failed ||
         agent.state == State::killed)
       return;
-    fail(exited->rank, exit_text(exited->status) + " without a word; see guest.log");
+    fail(exited->rank, exit_text(exited->status) + " without a word; see " + options_.log);
   }
 }
 
@@ -266,6 +268,19 @@ void Controller::record_counters(Instant t) {
     entry->set_packets(counters.packets);
     entry->set_bytes(counters.wire_bytes);
     entry->set_dropped(counters.queue_drops + counters.loss_drops);
+    records_.write(record);
+  }
+}
+
+void Controller::record_lateness() {
+  for (const netshape::ReleaseLateness& late : network_.lateness()) {
+    wire::Record record;
+    wire::LinkLateness* entry = record.mutable_link_lateness();
+    entry->set_link(late.link);
+    entry->set_releases(late.releases);
+    entry->set_p50_ns(late.p50.ns);
+    entry->set_p99_ns(late.p99.ns);
+    entry->set_largest_ns(late.largest.ns);
     records_.write(record);
   }
 }

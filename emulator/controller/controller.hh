@@ -14,6 +14,7 @@
 #include "emulator/controller/launcher.hh"
 #include "emulator/plan/run_plan.hh"
 #include "netshape/backend.hh"
+#include "netshape/verify.hh"
 #include "proto/record_stream.hh"
 
 namespace orrery::emulator {
@@ -23,6 +24,8 @@ struct ControllerOptions {
   bool check_links = true;     ///< false: they were checked, and their records are there
   std::string control_socket;  ///< path of the Unix socket
   std::vector<std::string> zygote_command;
+  netshape::VerifyOptions verify;  ///< how well the links are to be as asked
+  std::string log = "guest.log";   ///< where to look for what agents printed
 };
 
 class Controller {
@@ -47,6 +50,7 @@ class Controller {
   void fail(int rank, const std::string& reason);
   void perform(const TimedAction& action);
   void record_counters(Instant t);
+  void record_lateness();
   void record_node(int rank, const std::string& state, const std::string& reason);
   void record_event(const TimedAction& action, Instant actual);
   void heartbeat();

@@ -25,9 +25,18 @@ std::map<std::string, std::int64_t> longest_bursts(const netshape::Plan& plan) {
 
 }  // namespace
 
-void record_link_checks(const netshape::Backend& network, RecordSink& records) {
+netshape::VerifyOptions live_verify_options() {
+  netshape::VerifyOptions options;
+  options.delay_tolerance = Duration::microseconds(150);
+  options.rate_tolerance = 0.015;
+  options.loss_packets = 2000;
+  return options;
+}
+
+void record_link_checks(const netshape::Backend& network, RecordSink& records,
+                        const netshape::VerifyOptions& options) {
   const std::map<std::string, std::int64_t> bursts = longest_bursts(network.current());
-  for (const netshape::LinkVerdict& verdict : netshape::verify(network)) {
+  for (const netshape::LinkVerdict& verdict : netshape::verify(network, options)) {
     const auto put = [&](const char* property, double asked, double applied,
                          std::optional<double> measured, const std::string& text) {
       wire::Record record;
@@ -51,7 +60,8 @@ void record_link_checks(const netshape::Backend& network, RecordSink& records) {
     put_check("loss", verdict.loss);
     put_check("duplicate", verdict.duplicate);
     put_check("reorder", verdict.reorder);
-    if (const auto& rate = network.current().link(verdict.link).spec.rate) {
+    const auto& rate = network.current().link(verdict.link).spec.rate;
+    if (rate && !network.shapes_segments()) {
       const auto burst = bursts.find(verdict.link);
       put("burst", std::nan(""),
           burst == bursts.end() ? 0 : rate->time_for(burst->second).in_seconds(), std::nullopt,

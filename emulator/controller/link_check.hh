@@ -2,6 +2,7 @@
 #pragma once
 
 #include "netshape/backend.hh"
+#include "netshape/verify.hh"
 #include "proto/record_stream.hh"
 
 namespace orrery::emulator {
@@ -9,6 +10,10 @@ namespace orrery::emulator {
 /// Measures every link of a network that is idle. "burst" is worked out and not measured: how long
 /// the longest super-packet that may cross the link holds its line; 0 where none is longer than a
 /// frame.
-void record_link_checks(const netshape::Backend& network, RecordSink& records);
+void record_link_checks(const netshape::Backend& network, RecordSink& records,
+                        const netshape::VerifyOptions& options);
+
+/// What is measured, and how closely, where wall time passes meanwhile and other load disturbs.
+netshape::VerifyOptions live_verify_options();
 
 }  // namespace orrery::emulator

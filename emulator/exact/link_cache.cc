@@ -9,7 +9,7 @@
 #include "base/error.hh"
 #include "base/fd.hh"
 #include "base/hash.hh"
-#include "emulator/exact/host.hh"
+#include "emulator/engine/host.hh"
 #include "proto/record_stream.hh"
 
 namespace orrery::emulator {

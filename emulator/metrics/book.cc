@@ -66,6 +66,10 @@ class RunSink : public RecordSink {
       case wire::Record::kLinkCounters:
         counters(record.link_counters());
         break;
+      case wire::Record::kLinkLateness:
+        set(Id::link_lateness, {record.link_lateness().link()},
+            in_seconds(record.link_lateness().p99_ns()));
+        break;
       case wire::Record::kTimelineEvent:
         event(record.timeline_event());
         break;
@@ -158,6 +162,9 @@ class RunSink : public RecordSink {
   void totals(const wire::NodeTotals& record) {
     // Spans are kept up to a limit only; the total is what counts.
     raise(Id::device_busy, {name(record.node())}, in_seconds(record.busy_ns()));
+    if (record.overruns() == 0) return;
+    raise(Id::overruns, {name(record.node())}, static_cast<double>(record.overruns()));
+    raise(Id::overrun_seconds, {name(record.node())}, in_seconds(record.overrun_ns()));
   }
   void ended(const wire::RunEnded& record) {
     reach(record.t());

@@ -13,6 +13,7 @@
 #include "emulator/net/network.hh"
 #include "emulator/net/outside.hh"
 #include "emulator/plan/run_plan.hh"
+#include "netshape/capabilities.hh"
 
 namespace orrery::net {
 
@@ -55,6 +56,13 @@ int verify(const Arguments& arguments) {
   if (arguments.here) return verify_here(network);
   return run_in_guest({"verify", "--here", std::filesystem::absolute(arguments.file)},
                       arguments.guest);
+}
+
+int probe_host() {
+  const netshape::Capabilities host = netshape::probe();
+  std::cout << netshape::to_text(host);
+  const bool any = host.kernel_backend() || host.fabric_backend();
+  return static_cast<int>(any ? ExitCode::ok : ExitCode::machine_lacks);
 }
 
 int run(const Arguments& arguments) {
@@ -114,6 +122,10 @@ int dispatch(int argc, char** argv) {
   verifier->add_option("file", arguments.file, "the network, YAML")->required();
   add_guest_options(*verifier, arguments);
   verifier->callback([&] { chosen = [&] { return verify(arguments); }; });
+
+  CLI::App* prober = app.add_subcommand(
+      "probe", "say what this host's kernel can do of its own; the time-travel kernel needs none");
+  prober->callback([&] { chosen = probe_host; });
 
   CLI::App* runner = app.add_subcommand(
       "run", "run a command with that network in the time-travel kernel; computing is free there");

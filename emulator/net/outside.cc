@@ -12,7 +12,7 @@
 
 #include "base/error.hh"
 #include "base/fd.hh"
-#include "emulator/exact/host.hh"
+#include "emulator/engine/host.hh"
 #include "emulator/uml/guest.hh"
 
 namespace orrery::net {

@@ -56,6 +56,9 @@ class Builder {
         log_.link_counters.push_back(record.link_counters());
         reach(record.link_counters().t());
         break;
+      case wire::Record::kLinkLateness:
+        log_.link_lateness.push_back(record.link_lateness());
+        break;
       case wire::Record::kTimelineEvent:
         log_.timeline.push_back(record.timeline_event());
         reach(record.timeline_event().actual());
@@ -87,6 +90,7 @@ class Builder {
     order(log_.steps, [](const auto& r) { return std::tuple(r.t(), r.node()); });
     order(log_.spans, [](const auto& r) { return std::tuple(r.begin(), r.node()); });
     order(log_.link_checks, [](const auto& r) { return r.link(); });
+    keep_last(log_.link_lateness, [](const auto& r) { return r.link(); });
     order(log_.link_counters, [](const auto& r) { return std::tuple(r.t(), r.link()); });
     order(log_.timeline,
           [](const auto& r) { return std::tuple(r.actual(), r.name(), r.target()); });

@@ -19,6 +19,7 @@ struct RunLog {
   std::vector<wire::Span> spans;                  ///< by begin
   std::vector<wire::LinkCheck> link_checks;       ///< by link, then as they came
   std::vector<wire::LinkCounters> link_counters;  ///< by time, then link
+  std::vector<wire::LinkLateness> link_lateness;  ///< by link
   std::vector<wire::TimelineEvent> timeline;      ///< by actual time
   std::vector<wire::Traffic> traffic;             ///< by node, peer, kind; the last of each
   std::vector<wire::NodeTotals> totals;           ///< by node; the last of each

@@ -25,6 +25,15 @@ inline constexpr Duration burst = Duration::microseconds(50);
 /// run nearly ended for a reason that lies in the host.
 inline constexpr double watchdog_share = 0.5;
 
+/// Live: by how much the host took longer for a node's kernels than its device would have, as a
+/// share of the run's time, on the node where that is most. Above the first the run is degraded,
+/// above the second it is another cluster than the one described.
+inline constexpr double overrun_share = 0.01;
+inline constexpr double overrun_share_invalid = 0.10;
+
+/// Live: how late the 99th percentile of packets left the link that it was worst for.
+inline constexpr Duration release_lateness = Duration::microseconds(500);
+
 /// When an event of the timeline took effect, minus when it was planned.
 inline constexpr Duration timeline_lateness = Duration::milliseconds(1);
 

@@ -34,7 +34,7 @@ void check_end(const RunLog& log, Verdict& verdict) {
   }
 }
 
-void check_charges(const RunLog& log, Verdict& verdict) {
+void check_charges(const RunDescription& description, const RunLog& log, Verdict& verdict) {
   const std::optional<double> ratio = uncharged_ratio(log);
   if (!ratio) {
     if (log.ended && log.ended->ok())
@@ -43,6 +43,18 @@ void check_charges(const RunLog& log, Verdict& verdict) {
                                   "How much work went uncharged was not counted.",
                                   {},
                                   {}});
+    return;
+  }
+  // By the host's clock it does take time: the host's.
+  const bool live = description.engine == "live";
+  if (live) {
+    verdict.findings.push_back({Grade::faithful,
+                                "uncharged_ratio",
+                                percent(*ratio, 2) +
+                                    " of the nodes' work was done outside charged kernels, at the "
+                                    "host's own speed.",
+                                *ratio,
+                                {}});
     return;
   }
   const bool high = *ratio > thresholds::uncharged_ratio;
@@ -185,6 +197,48 @@ void check_watchdog(const RunDescription& description, Verdict& verdict) {
                               *description.watchdog_share, thresholds::watchdog_share});
 }
 
+// Whether the host kept up with the clock that it is.
+void check_pace(const RunLog& log, Verdict& verdict) {
+  double worst = 0;
+  std::string who;
+  std::int64_t overruns = 0;
+  for (const wire::NodeTotals& totals : log.totals) {
+    overruns += totals.overruns();
+    if (log.end_ns() <= 0) continue;
+    const double share =
+        static_cast<double>(totals.overrun_ns()) / static_cast<double>(log.end_ns());
+    if (share < worst || (!who.empty() && share == worst)) continue;
+    worst = share;
+    who = log.node_name(totals.node());
+  }
+  if (!who.empty()) {
+    const Grade grade = worst > thresholds::overrun_share_invalid ? Grade::invalid
+                        : worst > thresholds::overrun_share       ? Grade::degraded
+                                                                  : Grade::faithful;
+    std::string text = plural(overruns, "kernel") +
+                       " took the host longer than the device would have taken; on " + who +
+                       ", where it is worst, by " + percent(worst, 2) +
+                       " of the run's time (limits " + percent(thresholds::overrun_share, 0) +
+                       " and " + percent(thresholds::overrun_share_invalid, 0) + ").";
+    if (grade != Grade::faithful)
+      text +=
+          " Give the nodes slower devices, use fewer of them, free the host of other load, or "
+          "take the exact engine.";
+    verdict.findings.push_back({grade, "overrun_share", text, worst, thresholds::overrun_share});
+  }
+  if (log.link_lateness.empty()) return;
+  const auto latest =
+      std::max_element(log.link_lateness.begin(), log.link_lateness.end(),
+                       [](const auto& a, const auto& b) { return a.p99_ns() < b.p99_ns(); });
+  const double late = static_cast<double>(latest->p99_ns()) / 1e9;
+  const double limit = thresholds::release_lateness.in_seconds();
+  verdict.findings.push_back({late > limit ? Grade::degraded : Grade::faithful, "release_lateness",
+                              "Of 100 packets one left " + latest->link() + " " +
+                                  duration_text(late) + " late or later (limit " +
+                                  duration_text(limit) + ").",
+                              late, limit});
+}
+
 std::vector<std::string> assumptions(const RunDescription& description) {
   std::vector<std::string> list;
   if (description.engine == "exact")
@@ -238,12 +292,13 @@ Verdict judge(const RunDescription& description, const RunLog& log) {
   Verdict verdict;
   check_end(log, verdict);
   if (log.records > 0) {
-    check_charges(log, verdict);
+    check_charges(description, log, verdict);
     check_profile(description, log, verdict);
     check_links(log, verdict);
     check_bursts(log, verdict);
     check_timeline(log, verdict);
     check_watchdog(description, verdict);
+    if (description.engine == "live") check_pace(log, verdict);
   }
   std::stable_sort(verdict.findings.begin(), verdict.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.effect > b.effect; });

@@ -20,6 +20,7 @@ class FabricBackend final : public Backend {
   ChangeTimes change(std::span<const LinkChange> changes, Instant planned) override;
   std::vector<LinkCounters> counters() override;
   std::vector<ReleaseLateness> lateness() override;
+  bool shapes_segments() const override { return true; }
   std::vector<Applied> applied() const override;
   const Plan& current() const override;
   void remove() override;

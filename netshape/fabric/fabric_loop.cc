@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <future>
 #include <thread>
+#include <utility>
 
 #include "base/error.hh"
 
@@ -26,6 +27,7 @@ constexpr std::uint64_t wake_mark = ~std::uint64_t{0};
 constexpr int frames_a_turn = 16;
 constexpr int releases_a_turn = 64;
 constexpr std::int64_t longest_sleep = 1'000'000'000;
+constexpr Duration longest_spin = Duration::milliseconds(5);
 
 }  // namespace
 
@@ -41,7 +43,8 @@ FabricLoop::FabricLoop(Switch& fabric, TapNetwork& network, const FabricOptions&
       options_(options),
       epoll_(check_system(::epoll_create1(EPOLL_CLOEXEC), "make an epoll descriptor")),
       wake_(check_system(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "make an event descriptor")),
-      device_of_(fabric.port_count(), no_device) {
+      device_of_(fabric.port_count(), no_device),
+      budget_(options.spin_share, longest_spin) {
   const auto add = [this](int fd, std::uint64_t mark) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -132,8 +135,11 @@ void FabricLoop::run() {
 }
 
 void FabricLoop::loop() {
+  Instant before = now();
   while (!stop_) {
     const Instant at = now();
+    budget_.pass(at - before, std::exchange(spinning_, false));
+    before = at;
     const bool more = fabric_.release_until(at, *this, releases_a_turn);
     wait(more ? Instant{} : at);
     if (ready_.empty()) continue;
@@ -143,13 +149,17 @@ void FabricLoop::loop() {
   }
 }
 
+std::int64_t FabricLoop::time_to_sleep(Instant from) const {
+  const auto next = fabric_.next_release();
+  if (!next) return longest_sleep;
+  const std::int64_t left = (*next - from).ns;
+  const std::int64_t sleep = budget_.left() ? left - options_.spin.ns : left;
+  return std::clamp<std::int64_t>(sleep, 0, longest_sleep);
+}
+
 // Looks for frames, and sleeps for them if nothing is due soon. From Instant{}: only looks.
 void FabricLoop::wait(Instant from) {
-  std::int64_t sleep = longest_sleep;
-  if (const auto next = fabric_.next_release())
-    sleep = std::min(sleep, (*next - from).ns - options_.spin.ns);
-  if (from == Instant{}) sleep = 0;
-  sleep = std::max<std::int64_t>(0, sleep);
+  const std::int64_t sleep = from == Instant{} ? 0 : time_to_sleep(from);
   std::array<epoll_event, 64> events;
   const timespec span{sleep / 1'000'000'000, sleep % 1'000'000'000};
   const int count =
@@ -158,6 +168,7 @@ void FabricLoop::wait(Instant from) {
     throw MachineError("the fabric waits with epoll_pwait2; it needs Linux 5.11 or newer");
   if (count < 0 && errno != EINTR) throw_errno("wait for frames");
   ready_.clear();
+  spinning_ = count == 0 && sleep == 0;
   bool asked = false;
   for (int i = 0; i < count; ++i) {
     const std::uint64_t mark = events[static_cast<std::size_t>(i)].data.u64;

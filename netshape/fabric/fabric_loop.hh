@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "netshape/fabric/spin_budget.hh"
 #include "netshape/fabric/switch.hh"
 #include "netshape/fabric/tap_network.hh"
 
@@ -17,9 +18,11 @@ namespace orrery::netshape {
 struct FabricOptions {
   /// Super-packets and checksums cross the devices as they are; without, each packet by itself.
   bool offload = true;
-  /// A sleeping thread wakes late, by some 0.1 ms: it sleeps until so long before a release, then
+  /// A sleeping thread wakes late, by some 0.04 ms: it sleeps until so long before a release, then
   /// looks at the clock until it is time.
-  Duration spin = Duration::microseconds(150);
+  Duration spin = Duration::microseconds(60);
+  /// But not for more of its time than this; then it rather wakes late.
+  double spin_share = 0.5;
   /// Ask for the real-time class of the scheduler, so that other load does not make releases late.
   bool realtime = true;
 };
@@ -48,6 +51,7 @@ class FabricLoop final : private PortWriter {
   void enter_realtime();
   void read_device(std::size_t device, Instant at);
   void wait(Instant from);
+  std::int64_t time_to_sleep(Instant from) const;
   void serve_requests();
   void write(PortNumber port, const Piece& piece) override;
 
@@ -58,6 +62,8 @@ class FabricLoop final : private PortWriter {
   FileDescriptor wake_;                 ///< readable: somebody asks for something
   std::vector<std::size_t> device_of_;  ///< port → device
   std::vector<std::size_t> ready_;      ///< devices that have frames, this time round
+  SpinBudget budget_;
+  bool spinning_ = false;  ///< since the last time round
   std::atomic<bool> stop_ = false;
   std::atomic<bool> realtime_ = false;
   std::mutex mutex_;

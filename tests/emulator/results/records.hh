@@ -76,6 +76,17 @@ inline wire::Record counters(std::int64_t t, const std::string& link, std::int64
   return record;
 }
 
+inline wire::Record lateness(const std::string& link, std::int64_t p99_ns) {
+  wire::Record record;
+  auto* r = record.mutable_link_lateness();
+  r->set_link(link);
+  r->set_releases(1000);
+  r->set_p50_ns(p99_ns / 2);
+  r->set_p99_ns(p99_ns);
+  r->set_largest_ns(2 * p99_ns);
+  return record;
+}
+
 inline wire::Record event(const std::string& name, const std::string& what, std::int64_t planned,
                           std::int64_t actual, const std::string& target, const std::string& type,
                           bool is_end) {
@@ -105,7 +116,8 @@ inline wire::Record traffic(int node, int peer, const std::string& kind, std::in
 
 inline wire::Record totals(int node, std::int64_t busy_ns, std::int64_t kernels,
                            std::uint64_t charged, std::uint64_t uncharged, std::int64_t forward = 0,
-                           std::int64_t backward = 0, std::int64_t interpolated = 0) {
+                           std::int64_t backward = 0, std::int64_t interpolated = 0,
+                           std::int64_t overruns = 0, std::int64_t overrun_ns = 0) {
   wire::Record record;
   auto* r = record.mutable_node_totals();
   r->set_node(node);
@@ -116,6 +128,8 @@ inline wire::Record totals(int node, std::int64_t busy_ns, std::int64_t kernels,
   r->set_samples_forward(forward);
   r->set_samples_backward(backward);
   r->set_interpolated(interpolated);
+  r->set_overruns(overruns);
+  r->set_overrun_ns(overrun_ns);
   return record;
 }
 
@@ -173,7 +187,8 @@ inline std::vector<wire::Record> small_run() {
       traffic(1, 0, "gradient", 2, 8192),
       traffic(1, 0, "scalar", 4, 32),
       totals(0, 1'000'000, 4, 990, 10, 128, 128),
-      totals(1, 2'000'000, 4, 990, 10, 128, 128),
+      totals(1, 2'000'000, 4, 990, 10, 128, 128, 0, 2, 1'000),
+      lateness("a->switch", 40'000),
       ended(6'000'000, true, "2 steps"),
       evaluation(0, 0, 0.1, 2.4),
       evaluation(6'000'000, 2, 0.625, 1.25),

@@ -154,6 +154,30 @@ TEST(Judge, NearMissOfTheWatchdogMattersWhereTheHostKeepsTime) {
   EXPECT_EQ(judge(description, make_log(good())).grade, Grade::degraded);
 }
 
+TEST(Judge, ALiveRunMustKeepUpWithItsClock) {
+  RunDescription description = exact();
+  description.engine = "live";
+  const auto grade = [&](const wire::Record& record) {
+    return judge(description, make_log(good({record}))).grade;
+  };
+  constexpr std::int64_t length = 1'000'000;
+  const auto late_by = [](std::int64_t ns) { return totals(0, 5, 10, 99, 1, 0, 0, 0, 3, ns); };
+  const auto grade_of = [&](std::int64_t ns) {
+    auto records = good({late_by(ns)});
+    records.back() = ended(length);
+    return judge(description, make_log(records)).grade;
+  };
+  EXPECT_EQ(grade_of(length / 100), Grade::faithful);
+  EXPECT_EQ(grade_of(length / 100 + 1), Grade::degraded);
+  EXPECT_EQ(grade_of(length / 10 + 1), Grade::invalid);
+  EXPECT_EQ(grade(lateness("a->switch", 500'000)), Grade::faithful);
+  EXPECT_EQ(grade(lateness("a->switch", 500'001)), Grade::degraded);
+  // Work outside kernels takes the host's time there, so it is no omission.
+  EXPECT_EQ(grade(totals(1, 1, 1, 1, 99)), Grade::faithful);
+  // By virtual time none of it matters.
+  EXPECT_EQ(judge(exact(), make_log(good({late_by(length)}))).grade, Grade::faithful);
+}
+
 TEST(Judge, TheWorstFindingComesFirst) {
   auto records = good({totals(1, 1, 1, 1, 99)});
   records.back() = ended(5, false, "x");
@@ -169,6 +193,11 @@ TEST(Thresholds, AreThoseOfThePage) {
   EXPECT_THAT(page, HasSubstr("p95/p50 > " + fixed_text(thresholds::profile_spread, 1)));
   EXPECT_THAT(page, HasSubstr("> " + fixed_text(100 * thresholds::interpolated_share, 0) +
                               " % of the kernels"));
+  EXPECT_THAT(page, HasSubstr("> " + fixed_text(100 * thresholds::overrun_share, 0) +
+                              " % of the run's time"));
+  EXPECT_THAT(page, HasSubstr("> " + fixed_text(100 * thresholds::overrun_share_invalid, 0) +
+                              " % of the run's time"));
+  EXPECT_THAT(page, HasSubstr("> " + to_string(thresholds::release_lateness) + " late"));
   EXPECT_THAT(page, HasSubstr("burst > " + to_string(thresholds::burst)));
   EXPECT_THAT(page, HasSubstr("> " + to_string(thresholds::timeline_lateness) + " late"));
   EXPECT_THAT(page, HasSubstr("> " + fixed_text(100 * thresholds::watchdog_share, 0) +

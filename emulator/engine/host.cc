@@ -1,4 +1,4 @@
-#include "emulator/exact/host.hh"
+#include "emulator/engine/host.hh"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -166,6 +166,11 @@ std::string cache_folder() {
   if (const char* xdg = std::getenv("XDG_CACHE_HOME")) return std::string(xdg) + "/orrery";
   const char* home = std::getenv("HOME");
   return std::string(home ? home : "/tmp") + "/.cache/orrery";
+}
+
+std::string lease_folder() {
+  if (const char* wish = std::getenv("ORRERY_LEASES")) return wish;
+  return "/tmp/orrery-cores";
 }
 
 Bytes available_memory() {

@@ -1,4 +1,4 @@
-// What the exact engine needs of the host, looked up in one place.
+// What the engines need of the host, looked up in one place.
 #pragma once
 
 #include <string>
@@ -25,6 +25,9 @@ std::vector<std::string> compute_environment();
 
 /// What may be kept between runs: $ORRERY_CACHE, else orrery/ in $XDG_CACHE_HOME or ~/.cache.
 std::string cache_folder();
+
+/// Where the host's cores are leased to kernels of live runs; one folder for all of them.
+std::string lease_folder();
 
 Bytes available_memory();
 int processor_count();
