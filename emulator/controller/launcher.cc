@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "agents/program/zygote.hh"
+#include "base/c_strings.hh"
 #include "base/error.hh"
 
 namespace orrery::emulator {
@@ -20,9 +21,7 @@ ZygoteLauncher::ZygoteLauncher(std::vector<std::string> command, EventQueue& eve
   socket_.reset(pair[0]);
   FileDescriptor theirs(pair[1]);
   command.insert(command.end(), {"--fd", std::to_string(theirs.get())});
-  std::vector<char*> argv;
-  for (std::string& argument : command) argv.push_back(argument.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = c_strings(command);
 
   const pid_t parent = ::getpid();
   pid_ = ::fork();

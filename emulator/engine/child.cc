@@ -9,24 +9,15 @@
 #include <cerrno>
 #include <stdexcept>
 
+#include "base/c_strings.hh"
 #include "base/error.hh"
 #include "base/fd.hh"
 
 namespace orrery::emulator {
-namespace {
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
-
-}  // namespace
 
 Child::Child(ChildSpec spec) {
-  const std::vector<char*> argv = pointers(spec.argv);
-  const std::vector<char*> environment = pointers(spec.environment);
+  const std::vector<char*> argv = c_strings(spec.argv);
+  const std::vector<char*> environment = c_strings(spec.environment);
   const FileDescriptor null_fd = open_file("/dev/null", O_RDWR);
   const FileDescriptor log_fd = open_file(spec.log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
   const pid_t parent = ::getpid();

@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "agents/profile.hh"
+#include "base/c_strings.hh"
 #include "base/error.hh"
 #include "base/fd.hh"
 
@@ -44,13 +45,6 @@ std::string last_line(const std::string& text) {
   return last;
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
-
 // Spawns with stdout and stderr going to files or, where the path is empty, to ours.
 int spawn_and_wait(std::vector<std::string> argv, std::vector<std::string> environment,
                    const std::string& out_path, const std::string& error_path) {
@@ -64,8 +58,8 @@ int spawn_and_wait(std::vector<std::string> argv, std::vector<std::string> envir
     posix_spawn_file_actions_addopen(&actions, 2, error_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
                                      0600);
   pid_t pid = -1;
-  const int failure = ::posix_spawn(&pid, argv[0].c_str(), &actions, nullptr, pointers(argv).data(),
-                                    pointers(environment).data());
+  const int failure = ::posix_spawn(&pid, argv[0].c_str(), &actions, nullptr, c_strings(argv).data(),
+                                    c_strings(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) throw SystemError("start " + argv[0], failure);
   int status = 0;

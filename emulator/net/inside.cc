@@ -18,6 +18,7 @@
 #include <iostream>
 #include <thread>
 
+#include "base/c_strings.hh"
 #include "base/error.hh"
 #include "base/fd.hh"
 #include "emulator/controller/controller.hh"
@@ -123,9 +124,7 @@ void be_on_the_path() {
 
 [[noreturn]] void become(const std::vector<std::string>& command) {
   std::vector<std::string> words = command;
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = c_strings(words);
   ::execvp(argv[0], argv.data());
   throw_errno("run " + command[0]);
 }

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/c_strings.hh"
 #include "base/error.hh"
 #include "base/fd.hh"
 #include "emulator/uml/boot_file.hh"
@@ -83,13 +84,6 @@ FileDescriptor open_folder(const std::string& path) {
   FileDescriptor high(::fcntl(low.get(), F_DUPFD_CLOEXEC, 64));
   if (!high) throw_errno("open " + path);
   return high;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
 }
 
 }  // namespace
@@ -166,8 +160,8 @@ Guest::Guest(GuestSpec spec)
   std::vector<std::string> line = kernel_line(spec_);
   std::vector<std::string> environment{"TMPDIR=" + memory_folder(spec_.memory, spec_.state_dir),
                                        "PATH=/usr/bin:/bin", "HOME=/"};
-  const std::vector<char*> argv = pointers(line);
-  const std::vector<char*> env = pointers(environment);
+  const std::vector<char*> argv = c_strings(line);
+  const std::vector<char*> env = c_strings(environment);
   const FileDescriptor null_fd = open_file("/dev/null", O_RDWR);
   const FileDescriptor log_fd = open_file(log_path_, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND);
 

@@ -70,13 +70,7 @@ TEST_F(Live, TheTimelineTakesPlace) {
   const Result result =
       orrery({"run", config("faults.yaml"), "--engine", "live", "--out", folder_ / "f", "--quiet"});
   ASSERT_EQ(result.status, 0) << result.out << result.err;
-  const std::string events = read(folder_ / "f/events.jsonl");
-  for (const char* name : {"nap", "cut", "crash", "comeback"}) EXPECT_THAT(events, HasSubstr(name));
-  // The restarted worker takes part again.
-  bool again = false;
-  for (const auto& row : csv(folder_ / "f/steps.csv"))
-    again |= row.at("phase") == "update" && row.at("worker") == "3" && std::stod(row.at("t")) > 12;
-  EXPECT_TRUE(again);
+  expect_faults_took_place(folder_ / "f");
 }
 
 TEST_F(Live, AnOvercommittedHostMakesItInvalid) {

@@ -145,4 +145,15 @@ std::vector<std::map<std::string, std::string>> csv(const std::string& path) {
   return rows;
 }
 
+void expect_faults_took_place(const std::string& directory) {
+  const std::string events = read(directory + "/events.jsonl");
+  for (const char* name : {"nap", "cut", "crash", "comeback"})
+    EXPECT_NE(events.find(name), std::string::npos) << name;
+  // The restarted worker takes part again.
+  bool again = false;
+  for (const auto& row : csv(directory + "/steps.csv"))
+    again |= row.at("phase") == "update" && row.at("worker") == "3" && std::stod(row.at("t")) > 12;
+  EXPECT_TRUE(again);
+}
+
 }  // namespace orrery::e2e

@@ -53,4 +53,7 @@ int processes_in(const std::string& folder);
 /// Rows of a CSV file as maps from its header.
 std::vector<std::map<std::string, std::string>> csv(const std::string& path);
 
+/// What a run of configs/faults.yaml must have left in `directory`.
+void expect_faults_took_place(const std::string& directory);
+
 }  // namespace orrery::e2e
