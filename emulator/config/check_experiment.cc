@@ -5,6 +5,7 @@
 
 #include "emulator/config/device_profiles.hh"
 #include "emulator/config/names.hh"
+#include "emulator/config/network.hh"
 #include "emulator/config/read_experiment.hh"
 #include "emulator/config/schema.hh"
 
@@ -114,6 +115,7 @@ class Checker {
     for (const Node* map : origins_.link_maps) {
       if (const Node* names = map->find("node")) need_nodes(*names);
     }
+    if (origins_.wires_list) return;
     const std::vector<Access>& access = experiment_.cluster.network.access;
     for (std::size_t i = 0; i < access.size(); ++i) {
       check_link(access[i].node, "up", access[i].up, origins_.up[i]);
@@ -121,8 +123,50 @@ class Checker {
     }
   }
 
+  bool known_end(const std::string& name) const {
+    const std::vector<std::string>& switches = experiment_.cluster.network.switches;
+    return known_node(name) || std::find(switches.begin(), switches.end(), name) != switches.end();
+  }
+
+  void check_wires() {
+    const Network& network = experiment_.cluster.network;
+    if (!origins_.wires_sound || !origins_.nodes_sound) return;
+    std::vector<std::string> ends = node_names_;
+    ends.insert(ends.end(), network.switches.begin(), network.switches.end());
+    bool all_known = true;
+    for (std::size_t i = 0; i < network.wires.size(); ++i) {
+      const Wire& wire = network.wires[i];
+      const Origins::WireOrigin& origin = origins_.wires[i];
+      for (const std::string& name : {wire.a, wire.b}) {
+        if (known_end(name)) continue;
+        all_known = false;
+        if (!reported_.insert(origin.map).second) continue;
+        diagnostics_.error(find_or(*origin.map, "between"),
+                           "there is no node and no switch '" + name + "'; " +
+                               instead_of(name, ends, "nodes and switches") +
+                               "; or name it in `switches`");
+      }
+      check_link("", "link from " + wire.a + " to " + wire.b, wire.forth, origin.forth);
+      check_link("", "link from " + wire.b + " to " + wire.a, wire.back, origin.back);
+    }
+    if (!all_known || node_set_.size() != node_names_.size()) return;
+    netshape::Topology topology;
+    topology.nodes = node_names_;
+    topology.switches = network.switches;
+    for (const Wire& wire : network.wires) topology.links.push_back({wire.a, wire.b, {}, {}});
+    for (const std::string& problem : netshape::problems(topology))
+      diagnostics_.error(*origins_.wires_list, problem);
+  }
+
   void check_shape() {
     const Network& network = experiment_.cluster.network;
+    if (origins_.wires_list) {
+      check_wires();
+      return;
+    }
+    if (origins_.switches)
+      diagnostics_.error(*origins_.switches,
+                         "`switches` are for `wires`; a topology by name has its own; remove it");
     const Node* at = origins_.arity ? origins_.arity : origins_.topology;
     const std::string name = name_of(network.topology);
     if (origins_.trunk_map && network.topology == Shape::star)
@@ -251,6 +295,7 @@ class Checker {
       }
       if (!origin.sound) continue;
       if (const Node* names = origin.action->find("node")) need_nodes(*names);
+      check_between(event, origin);
       check_event(event, origin);
       check_overlaps(i);
     }
@@ -270,13 +315,39 @@ class Checker {
     if (change->set.rate && *change->set.rate && (*change->set.rate)->bits_per_second == 0)
       diagnostics_.error(find_or(set, "rate"),
                          "a rate of zero holds packets for ever; to cut the link write loss: 100%");
-    for (const Access& access : experiment_.cluster.network.access) {
-      if (std::find(event.nodes.begin(), event.nodes.end(), access.node) == event.nodes.end())
-        continue;
-      const Node* at = set.find("jitter") ? set.find("jitter") : set.find("delay");
-      if (change->direction != Direction::down) check_jitter(change->set.applied_to(access.up), at);
-      if (change->direction != Direction::up) check_jitter(change->set.applied_to(access.down), at);
+    const Node* at = set.find("jitter") ? set.find("jitter") : set.find("delay");
+    for (const Ends& ends : touched_by(event, *change))
+      check_jitter(change->set.applied_to(link_between(experiment_.cluster.network, ends)), at);
+  }
+
+  /// Nothing where the network itself is wrong, which is reported elsewhere.
+  std::vector<Ends> touched_by(const Event& event, const LinkChange& change) const {
+    if (origins_.wires_list && !origins_.wires_sound) return {};
+    try {
+      return touched(topology_of(experiment_.cluster.network), event, change);
+    } catch (const ValueError&) {
+      return {};
     }
+  }
+
+  void check_between(const Event& event, const Origins::EventOrigin& origin) {
+    const auto* change = std::get_if<LinkChange>(&event.action);
+    if (!change || !change->between || !origins_.nodes_sound) return;
+    if (origins_.wires_list && !origins_.wires_sound) return;
+    netshape::Topology topology;
+    try {
+      topology = topology_of(experiment_.cluster.network);
+    } catch (const ValueError&) {
+      return;
+    }
+    const auto& [a, b] = *change->between;
+    if (!directions_of(topology, a, Direction::up).empty() &&
+        !touched(topology, event, *change).empty())
+      return;
+    std::vector<std::string> links;
+    for (const netshape::Link& link : topology.links) links.push_back(link.a + " - " + link.b);
+    diagnostics_.error(find_or(*origin.action, "between"), "no link joins '" + a + "' and '" + b +
+                                                               "'; the links are " + joined(links));
   }
 
   /// True if at some instant both are in force.
@@ -293,10 +364,23 @@ class Checker {
     return {};
   }
 
+  /// A node of both, or a direction of a link.
+  std::optional<std::string> common_target(const Event& a, const Event& b) const {
+    const auto* first = std::get_if<LinkChange>(&a.action);
+    const auto* second = std::get_if<LinkChange>(&b.action);
+    if (!first || !second || (!first->between && !second->between)) return common_node(a, b);
+    const std::vector<Ends> others = touched_by(b, *second);
+    for (const Ends& ends : touched_by(a, *first))
+      if (std::find(others.begin(), others.end(), ends) != others.end())
+        return netshape::link_name(ends.from, ends.to);
+    return {};
+  }
+
   /// The first property that both set, in a direction that both touch.
   static std::optional<std::string> common_property(const LinkChange& a, const LinkChange& b) {
-    const bool apart = (a.direction == Direction::up && b.direction == Direction::down) ||
-                       (a.direction == Direction::down && b.direction == Direction::up);
+    const bool apart = !a.between && !b.between &&
+                       ((a.direction == Direction::up && b.direction == Direction::down) ||
+                       (a.direction == Direction::down && b.direction == Direction::up));
     if (apart) return {};
     if (a.set.delay && b.set.delay) return "delay";
     if (a.set.jitter && b.set.jitter) return "jitter";
@@ -316,7 +400,7 @@ class Checker {
       const Event& other = experiment_.timeline[i];
       if (!origins_.events[i].sound || event.action.index() != other.action.index()) continue;
       if (!overlap(event, other)) continue;
-      const auto node = common_node(event, other);
+      const auto node = common_target(event, other);
       if (!node) continue;
       std::string what;
       if (std::holds_alternative<Slow>(event.action)) {

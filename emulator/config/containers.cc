@@ -16,8 +16,11 @@ std::string joined(const std::vector<std::string>& words) {
 
 class ListType : public Type {
  public:
-  ListType(TypePtr item, std::string what, std::size_t at_least)
-      : item_(std::move(item)), what_(std::move(what)), at_least_(at_least) {}
+  ListType(TypePtr item, std::string what, std::size_t at_least, std::size_t at_most)
+      : item_(std::move(item)),
+        what_(std::move(what)),
+        at_least_(at_least),
+        at_most_(at_most) {}
   void check(const Node& node, Diagnostics& diagnostics) const override {
     if (!node.is_list()) {
       diagnostics.error(node, describe(node) + " is not a list; write " + expects() +
@@ -29,6 +32,10 @@ class ListType : public Type {
                                   (node.items.size() == 1 ? " item" : " items") +
                                   "; write at least " + std::to_string(at_least_) + " (" + what_ +
                                   ")");
+    if (node.items.size() > at_most_)
+      diagnostics.error(node, "the list has " + std::to_string(node.items.size()) +
+                                  " items; write at most " + std::to_string(at_most_) + " (" +
+                                  what_ + ")");
     for (const Node& item : node.items) {
       if (item.is_null())
         diagnostics.error(
@@ -40,6 +47,7 @@ class ListType : public Type {
   Json json_schema(Json& definitions) const override {
     Json schema{{"type", "array"}, {"items", item_->json_schema(definitions)}};
     if (at_least_ > 0) schema["minItems"] = at_least_;
+    if (at_most_ < std::numeric_limits<std::size_t>::max()) schema["maxItems"] = at_most_;
     return schema;
   }
   std::string expects() const override { return "a list of " + what_; }
@@ -49,6 +57,7 @@ class ListType : public Type {
   TypePtr item_;
   std::string what_;
   std::size_t at_least_;
+  std::size_t at_most_;
 };
 
 class MapType : public Type {
@@ -286,8 +295,8 @@ Json ObjectType::json_schema(Json& definitions) const {
 std::shared_ptr<ObjectType> object(std::string name, std::vector<Field> fields) {
   return std::make_shared<ObjectType>(std::move(name), std::move(fields));
 }
-TypePtr list_of(TypePtr item, std::string what, std::size_t at_least) {
-  return std::make_shared<ListType>(std::move(item), std::move(what), at_least);
+TypePtr list_of(TypePtr item, std::string what, std::size_t at_least, std::size_t at_most) {
+  return std::make_shared<ListType>(std::move(item), std::move(what), at_least, at_most);
 }
 TypePtr map_of(TypePtr value, std::string what, std::size_t at_least) {
   return std::make_shared<MapType>(std::move(value), std::move(what), at_least);

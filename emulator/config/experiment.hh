@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -86,11 +87,24 @@ struct Access {
 
 using netshape::Shape;
 
+/// A link that the file spells out, between two nodes or switches.
+struct Wire {
+  std::string a;
+  std::string b;
+  Link forth;  ///< from a to b
+  Link back;
+  bool operator==(const Wire&) const = default;
+};
+
 struct Network {
   Shape topology = Shape::star;
   std::int64_t arity = 0;      ///< of the shapes that take one
   Link trunk;                  ///< each link between two switches, both directions
   std::vector<Access> access;  ///< one a node, in the order of the nodes
+  /// Where any are given, they are all the links there are; of the above, only the names of nodes
+  /// mean something.
+  std::vector<Wire> wires;
+  std::vector<std::string> switches;  ///< that the wires join
   bool operator==(const Network&) const = default;
 };
 
@@ -147,6 +161,9 @@ struct Restart {
 };
 struct LinkChange {
   Direction direction = Direction::both;
+  /// In place of the event's nodes: the link between these two, whatever they are; `up` is from the
+  /// first to the second.
+  std::optional<std::pair<std::string, std::string>> between;
   LinkPatch set;
   bool operator==(const LinkChange&) const = default;
 };
@@ -154,7 +171,7 @@ struct LinkChange {
 struct Event {
   std::string name;
   Instant at;
-  std::vector<std::string> nodes;  ///< at least one
+  std::vector<std::string> nodes;  ///< at least one, but for a change between two ends
   std::variant<Slow, Pause, Kill, Restart, LinkChange> action;
   std::optional<Duration> lasts;  ///< none: until the end of the run
   bool operator==(const Event&) const = default;

@@ -141,6 +141,12 @@ TypePtr cluster(const TypePtr& link_type) {
               optional("down", link_type, "From the switch to the node."),
               optional("both", link_type, "Both directions; `up` and `down` overrule it.")});
   access->at_least_one({"up", "down", "both"});
+  const auto wire = object(
+      "wires", {required("between", list_of(node_names(), "names", 2, 2),
+                         "Its two ends, nodes or switches; a range stands for several."),
+                optional("both", link_type, "Both directions; `forth` and `back` overrule it."),
+                optional("forth", link_type, "From the first to the second."),
+                optional("back", link_type, "From the second to the first.")});
   const auto network =
       object("network",
              {optional("topology", choice(names_of<Shape>()),
@@ -153,7 +159,13 @@ TypePtr cluster(const TypePtr& link_type) {
               optional("trunk", link_type, "Every link between two switches, in both directions."),
               optional("link", link_type, "Every node's link, in both directions."),
               optional("links", list_of(access, "`links` maps"),
-                       "What differs from `link`, by node and direction.")});
+                       "What differs from `link`, by node and direction."),
+              optional("switches", list_of(node_names(), "names", 1),
+                       "With `wires`: the switches; a range stands for several."),
+              optional("wires", list_of(wire, "`wires` maps", 1),
+                       "In place of a topology by name: every link there is. Each is as `link` "
+                       "says, but for what differs; a later entry overrules an earlier one.")});
+  for (const char* key : {"topology", "arity", "trunk", "links"}) network->not_both("wires", key);
   return object(
       "cluster",
       {optional("cost", choice(names_of<Cost>()),
@@ -195,6 +207,18 @@ TypePtr timeline(const TypePtr& link_type) {
   const auto lasts = [](std::string doc) {
     return optional("for", positive_duration(), std::move(doc), "until the run ends");
   };
+  const auto link_change = object(
+      "link_change",
+      {optional("node", node_list(), "Whose links."),
+       optional("between", list_of(name(), "names", 2, 2),
+                "Instead of `node`: the two ends of a link, nodes or switches."),
+       optional("direction", choice(names_of<Direction>()),
+                "`up`: what leaves the node, or goes from the first end to the second; `down`: the "
+                "other.",
+                "both"),
+       required("set", link_type, "What changes; the rest stays."),
+       lasts("How long; then the link is as before.")});
+  link_change->exactly_one({"node", "between"});
   const auto event = object(
       "event",
       {required("name", name(), "What `--without` and the report call it."),
@@ -212,12 +236,7 @@ TypePtr timeline(const TypePtr& link_type) {
        optional("restart", object("restart", {whom}),
                 "A killed node's process starts again, with nothing in memory."),
        optional("link",
-                object("link_change", {whom,
-                                       optional("direction", choice(names_of<Direction>()),
-                                                "Which direction of its link.", "both"),
-                                       required("set", link_type, "What changes; the rest stays."),
-                                       lasts("How long; then the link is as before.")}),
-                "The node's link changes.")});
+                link_change, "Links change.")});
   event->exactly_one({"slow", "pause", "kill", "restart", "link"});
   return list_of(event, "`event` maps");
 }

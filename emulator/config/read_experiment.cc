@@ -286,11 +286,52 @@ class ExperimentReader {
       read_.origins.up.push_back(common.origin);
       read_.origins.down.push_back(common.origin);
     }
+    read_wires(from, common);
+    // Then no node has a link of its own.
+    if (read_.origins.wires_list)
+      for (Access& access : network.access) access.up = access.down = Link{};
     for (const Node& item : from.list("links")) {
       read_.origins.link_maps.push_back(&item);
       const Reader entry = reader(item);
       for (const std::string& name : entry.nodes("node")) read_access(entry, name);
     }
+  }
+
+  void read_wires(const Reader& from, const TracedLink& common) {
+    Network& network = experiment().cluster.network;
+    network.switches = from.nodes("switches");
+    read_.origins.switches = from ? from.node()->find("switches") : nullptr;
+    read_.origins.wires_list = from ? from.node()->find("wires") : nullptr;
+    read_.origins.wires_sound =
+        read_.origins.wires_list && !any_bad(*read_.origins.wires_list, diagnostics_);
+    for (const Node& item : from.list("wires")) {
+      const Reader entry = reader(item);
+      const std::vector<Node>& ends = entry.list("between");
+      if (ends.size() != 2 || any_bad(item, diagnostics_)) continue;
+      for (const std::string& a : expand_names(ends[0].text))
+        for (const std::string& b : expand_names(ends[1].text)) read_wire(entry, a, b, common);
+    }
+  }
+
+  void read_wire(const Reader& entry, const std::string& a, const std::string& b,
+                 const TracedLink& common) {
+    std::vector<Wire>& wires = experiment().cluster.network.wires;
+    std::size_t at = 0;
+    const auto joins = [&](const Wire& w) {
+      return (w.a == a && w.b == b) || (w.a == b && w.b == a);
+    };
+    while (at < wires.size() && !joins(wires[at])) ++at;
+    if (at == wires.size()) {
+      wires.push_back({a, b, common.link, common.link});
+      read_.origins.wires.push_back({entry.node(), common.origin, common.origin});
+    }
+    Wire& wire = wires[at];
+    Origins::WireOrigin& origin = read_.origins.wires[at];
+    apply(entry.map("both"), wire.forth, origin.forth);
+    apply(entry.map("both"), wire.back, origin.back);
+    const bool as_written = wire.a == a;
+    apply(entry.map(as_written ? "forth" : "back"), wire.forth, origin.forth);
+    apply(entry.map(as_written ? "back" : "forth"), wire.back, origin.back);
   }
 
   void read_access(const Reader& entry, const std::string& name) {
@@ -355,6 +396,8 @@ class ExperimentReader {
         LinkChange change;
         LinkOrigin unused;
         action.get("direction", change.direction);
+        const std::vector<std::string> ends = action.nodes("between");
+        if (ends.size() == 2) change.between = {ends[0], ends[1]};
         change.set = read_patch(action.map("set"), unused);
         event.action = change;
       }

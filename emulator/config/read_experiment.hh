@@ -44,6 +44,15 @@ struct Origins {
   const Node* trunk_map = nullptr;
   LinkOrigin trunk;
   std::vector<const Node*> link_maps;  ///< the entries of `links`
+  struct WireOrigin {
+    const Node* map;
+    LinkOrigin forth;
+    LinkOrigin back;
+  };
+  std::vector<WireOrigin> wires;      ///< beside network.wires
+  const Node* wires_list = nullptr;   ///< nullptr: none are given
+  const Node* switches = nullptr;
+  bool wires_sound = false;
   std::vector<EventOrigin> events;
   std::vector<RunOrigin> runs;
   const Node* devices = nullptr;  ///< the map

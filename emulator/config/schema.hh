@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -91,7 +92,8 @@ class ObjectType : public Type {
 
 std::shared_ptr<ObjectType> object(std::string name, std::vector<Field> fields);
 /// `what` is an item of it, for messages: "node".
-TypePtr list_of(TypePtr item, std::string what, std::size_t at_least = 0);
+TypePtr list_of(TypePtr item, std::string what, std::size_t at_least = 0,
+                std::size_t at_most = std::numeric_limits<std::size_t>::max());
 /// Keys are names.
 TypePtr map_of(TypePtr value, std::string what, std::size_t at_least = 0);
 

@@ -173,6 +173,10 @@ class Writer {
                   ", speed: " + exact(node.speed) + "}");
     line(1, "network:");
     const Network& network = cluster.network;
+    if (!network.wires.empty()) {
+      write_wires(network);
+      return;
+    }
     line(2, "topology: " + name_of(network.topology));
     if (network.arity > 0) line(2, "arity: " + std::to_string(network.arity));
     if (network.topology != Shape::star) line(2, "trunk: " + flow(whole(network.trunk)));
@@ -181,6 +185,20 @@ class Writer {
       line(3, "- node: " + access.node);
       line(4, "up: " + flow(whole(access.up)));
       line(4, "down: " + flow(whole(access.down)));
+    }
+  }
+
+  void write_wires(const Network& network) {
+    if (!network.switches.empty()) {
+      std::string names;
+      for (const std::string& name : network.switches) names += (names.empty() ? "" : ", ") + name;
+      line(2, "switches: [" + names + "]");
+    }
+    line(2, "wires:");
+    for (const Wire& wire : network.wires) {
+      line(3, "- between: [" + wire.a + ", " + wire.b + "]");
+      line(4, "forth: " + flow(whole(wire.forth)));
+      line(4, "back: " + flow(whole(wire.back)));
     }
   }
 
@@ -204,7 +222,7 @@ class Writer {
 
   void write_event(const Event& event) {
     FlowMap map;
-    map.add("node", nodes_text(event.nodes));
+    if (!event.nodes.empty()) map.add("node", nodes_text(event.nodes));
     std::string action;
     if (const auto* slow = std::get_if<Slow>(&event.action)) {
       action = "slow";
@@ -218,6 +236,8 @@ class Writer {
     } else {
       const auto& change = std::get<LinkChange>(event.action);
       action = "link";
+      if (change.between)
+        map.add("between", "[" + change.between->first + ", " + change.between->second + "]");
       map.add("direction", name_of(change.direction)).add("set", flow(change.set));
     }
     if (event.lasts) map.add("for", exact(*event.lasts));

@@ -40,13 +40,6 @@ void write_back_soon() {
   std::ofstream("/proc/sys/vm/dirty_expire_centisecs") << 50;
 }
 
-// TCP's share of memory over all connections is a ninth or so by default, and a long fat path asks
-// for more: the kernel would clamp its windows. What each may use, its own buffers bound.
-void let_tcp_use_memory() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES);
-  std::ofstream("/proc/sys/net/ipv4/tcp_mem") << pages << ' ' << pages << ' ' << pages;
-}
-
 // The host is not ours to set up as the time-travel kernel is; but namespaces have to be made.
 void prepare_host() {
   const pid_t parent = ::getppid();
@@ -88,12 +81,10 @@ emulator::ControllerOptions options_of(const Arguments& arguments) {
 
 int run(const Arguments& arguments) {
   if (::chdir(arguments.run_dir.c_str()) != 0) throw_errno("enter " + arguments.run_dir);
-  if (arguments.live) {
+  if (arguments.live)
     prepare_host();
-  } else {
+  else
     write_back_soon();
-    let_tcp_use_memory();
-  }
   const auto loaded = config::load("experiment.yaml", emulator::strategy_catalog());
   emulator::RunPlan plan = emulator::plan_run(loaded.experiment);
   plan.spec = run_spec_from_json(nlohmann::json::parse(read_file("spec.json")));

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <thread>
 
 #include "base/c_strings.hh"
@@ -23,7 +24,8 @@
 #include "base/fd.hh"
 #include "emulator/controller/controller.hh"
 #include "emulator/net/scratch.hh"
-#include "netshape/kernel_backend.hh"
+#include "netshape/open_backend.hh"
+#include "netshape/user_namespace.hh"
 #include "netshape/verify.hh"
 
 namespace orrery::net {
@@ -143,27 +145,32 @@ void enter(const std::string& folder, const std::string& node) {
     check_system(::sethostname(node.data(), node.size()), "set the host's name");
 }
 
+std::unique_ptr<netshape::Backend> build(const Network& network, const std::string& wish) {
+  const netshape::BackendKind kind = netshape::choose_backend(wish);
+  netshape::enter_user_namespace();
+  auto backend = netshape::open_backend(kind, now);
+  backend->apply(network.plan);
+  return backend;
+}
+
 }  // namespace
 
-int verify_here(const Network& network) {
-  netshape::KernelBackend backend(now);
-  backend.apply(network.plan);
-  const auto verdicts = netshape::verify(backend);
+int verify_here(const Network& network, const std::string& backend) {
+  const auto built = build(network, backend);
+  const auto verdicts = netshape::verify(*built);
   std::cout << netshape::to_text(verdicts) << std::flush;
   const bool good = std::all_of(verdicts.begin(), verdicts.end(),
                                 [](const auto& verdict) { return verdict.ok(); });
   return good ? 0 : static_cast<int>(ExitCode::run_failed);
 }
 
-int run_here(const Network& network, const std::string& node,
-             const std::vector<std::string>& command, bool scratch,
-             const std::vector<std::string>& keep) {
-  netshape::KernelBackend backend(now);
-  backend.apply(network.plan);
-  const Directory directory(backend);
-  if (scratch) {
+int run_here(const Network& network, const std::vector<std::string>& command,
+             const HereOptions& options) {
+  const auto built = build(network, options.backend);
+  const Directory directory(*built);
+  if (options.scratch) {
     std::vector<std::string> seen = folders_of(command);
-    seen.insert(seen.end(), keep.begin(), keep.end());
+    seen.insert(seen.end(), options.keep.begin(), options.keep.end());
     make_scratch_folders(seen);
   }
   ::setenv(namespaces_variable, directory.path().c_str(), 1);
@@ -171,14 +178,14 @@ int run_here(const Network& network, const std::string& node,
   const pid_t child = check_system(::fork(), "fork");
   if (child == 0) {
     try {
-      if (!node.empty()) enter(directory.path(), node);
+      if (!options.node.empty()) enter(directory.path(), options.node);
       become(command);
     } catch (const Error& error) {
       std::fprintf(stderr, "netshape: %s\n", error.what());
       ::_exit(static_cast<int>(error.code()));
     }
   }
-  const Timeline timeline(network.timeline, backend);
+  const Timeline timeline(network.timeline, *built);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) throw_errno("wait for the command");

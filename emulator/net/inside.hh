@@ -1,5 +1,4 @@
-// The half of `netshape` that builds a network: in the time-travel kernel, or wherever the kernel
-// has netem and this process may make namespaces.
+// The half of `netshape` that builds a network: in the time-travel kernel, or on the host.
 #pragma once
 
 #include <string>
@@ -10,15 +9,21 @@
 namespace orrery::net {
 
 /// Builds it, measures every link, prints a row a property. 0 if all is as asked, else 1.
-int verify_here(const Network& network);
+/// `backend`: "kernel", "fabric", or "auto" for what the kernel we are in can do. As an ordinary
+/// user, in a user namespace.
+int verify_here(const Network& network, const std::string& backend);
 
 /// Builds it, runs a command beside it (or on a node, if one is named) while the timeline goes on,
 /// takes it down. Commands below it reach nodes by `netshape exec NODE -- COMMAND`, and by name in
 /// their addresses. Returns the command's exit status, 128 + signal if one ended it.
-/// `scratch`: with empty folders to write to (see scratch.hh), but for `keep`.
-int run_here(const Network& network, const std::string& node,
-             const std::vector<std::string>& command, bool scratch,
-             const std::vector<std::string>& keep);
+struct HereOptions {
+  std::string backend = "auto";
+  std::string node;  ///< where the command runs; empty: beside the network
+  bool scratch = false;  ///< with empty folders to write to (see scratch.hh), but for `keep`
+  std::vector<std::string> keep;
+};
+int run_here(const Network& network, const std::vector<std::string>& command,
+             const HereOptions& options);
 
 /// Becomes a command on a node of the network that run_here() has built. Returns only by throwing.
 [[noreturn]] void exec_on(const std::string& node, const std::vector<std::string>& command);

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "base/error.hh"
+#include "emulator/config/network.hh"
 #include "emulator/config/network_file.hh"
 #include "emulator/net/inside.hh"
 #include "emulator/net/network.hh"
@@ -28,7 +29,7 @@ Network load(const std::string& path) {
     if (const auto* shape = std::get_if<emulator::ShapeLinks>(&action.action))
       changes.insert(changes.end(), shape->changes.begin(), shape->changes.end());
   network.plan =
-      netshape::plan(emulator::topology_of(experiment.cluster.network), experiment.seed, changes);
+      netshape::plan(config::topology_of(experiment.cluster.network), experiment.seed, changes);
   return network;
 }
 
@@ -37,6 +38,7 @@ namespace {
 struct Arguments {
   std::string file;
   std::string node;
+  std::string backend = "auto";
   std::vector<std::string> command;
   GuestOptions guest;
   bool json = false;
@@ -53,7 +55,7 @@ int plan(const Arguments& arguments) {
 
 int verify(const Arguments& arguments) {
   const Network network = load(arguments.file);  // a mistake is told at once, without a guest
-  if (arguments.here) return verify_here(network);
+  if (arguments.here) return verify_here(network, arguments.backend);
   return run_in_guest({"verify", "--here", std::filesystem::absolute(arguments.file)},
                       arguments.guest);
 }
@@ -74,8 +76,8 @@ int run(const Arguments& arguments) {
                   ExitCode::usage);
   }
   if (arguments.here)
-    return run_here(network, arguments.node, arguments.command, arguments.scratch,
-                    arguments.guest.writable);
+    return run_here(network, arguments.command,
+                    {arguments.backend, arguments.node, arguments.scratch, arguments.guest.writable});
   std::vector<std::string> inside{"run", "--here", "--scratch",
                                   std::filesystem::absolute(arguments.file)};
   for (const std::string& folder : arguments.guest.writable)
@@ -90,8 +92,11 @@ int run(const Arguments& arguments) {
 void add_guest_options(CLI::App& command, Arguments& arguments) {
   command.add_flag(
       "--here", arguments.here,
-      "in this kernel and in wall time, not in the time-travel kernel; needs netem and "
-      "the right to make namespaces");
+      "on this host and in wall time, not in the time-travel kernel: see `netshape probe`");
+  command
+      .add_option("--backend", arguments.backend,
+                  "with --here: kernel (netem), fabric (a user-space switch), auto")
+      ->check(CLI::IsMember({"kernel", "fabric", "auto"}));
   command.add_option("--mem", arguments.guest.memory, "memory of the time-travel kernel")
       ->check([](const std::string& text) {
         try {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "agents/data/dataset.hh"
+#include "emulator/config/network.hh"
 
 namespace orrery::emulator {
 namespace {
@@ -117,7 +118,7 @@ RunPlan plan_run(const config::Experiment& experiment) {
   plan.experiment = experiment;
   plan.timeline = expand_timeline(experiment);
   const std::vector<netshape::LinkChange> changes = link_changes(plan.timeline);
-  plan.network = netshape::plan(topology_of(experiment.cluster.network), run.seed, changes);
+  plan.network = netshape::plan(config::topology_of(experiment.cluster.network), run.seed, changes);
 
   RunSpec& spec = plan.spec;
   spec.run = run.name;

@@ -4,12 +4,11 @@
 #include <map>
 #include <set>
 
-#include "base/error.hh"
+#include "emulator/config/network.hh"
 
 namespace orrery::emulator {
 namespace {
 
-using config::Direction;
 using config::Event;
 
 std::optional<Instant> end_of(const Event& event) {
@@ -22,39 +21,19 @@ bool in_force(const Event& event, Instant t) {
   return event.at <= t && (!end || t < *end);
 }
 
-const config::Access& access_of(const config::Network& network, const std::string& node) {
-  for (const config::Access& access : network.access)
-    if (access.node == node) return access;
-  throw Error("node '" + node + "' has no link");
-}
-
 // A direction at an instant: the base link with the patches in force, in the file's order.
-netshape::LinkSpec link_at(const config::Experiment& experiment, const std::string& node, bool up,
+netshape::LinkSpec link_at(const config::Experiment& experiment,
+                           const netshape::Topology& topology, const config::Ends& ends,
                            Instant t) {
-  const config::Access& access = access_of(experiment.cluster.network, node);
-  config::Link link = up ? access.up : access.down;
+  config::Link link = config::link_between(experiment.cluster.network, ends);
   for (const Event& event : experiment.timeline) {
     const auto* change = std::get_if<config::LinkChange>(&event.action);
     if (!change || !in_force(event, t)) continue;
-    if (std::find(event.nodes.begin(), event.nodes.end(), node) == event.nodes.end()) continue;
-    if (change->direction == Direction::both || (change->direction == Direction::up) == up)
+    const std::vector<config::Ends> all = config::touched(topology, event, *change);
+    if (std::find(all.begin(), all.end(), ends) != all.end())
       link = change->set.applied_to(link);
   }
-  return link_spec(link);
-}
-
-ShapeLinks shape_at(const config::Experiment& experiment, const std::string& node,
-                    Direction direction, Instant t) {
-  ShapeLinks shape;
-  const netshape::Topology topology = topology_of(experiment.cluster.network);
-  const std::string& switch_name = netshape::switch_of(topology, node);
-  if (direction != Direction::down)
-    shape.changes.push_back(
-        {netshape::link_name(node, switch_name), link_at(experiment, node, true, t)});
-  if (direction != Direction::up)
-    shape.changes.push_back(
-        {netshape::link_name(switch_name, node), link_at(experiment, node, false, t)});
-  return shape;
+  return config::link_spec(link);
 }
 
 std::string describe(const ShapeLinks& shape) {
@@ -66,12 +45,18 @@ std::string describe(const ShapeLinks& shape) {
 
 class Expansion {
  public:
-  explicit Expansion(const config::Experiment& experiment) : experiment_(experiment) {}
+  explicit Expansion(const config::Experiment& experiment)
+      : experiment_(experiment), topology_(config::topology_of(experiment.cluster.network)) {}
 
   std::vector<TimedAction> all() {
-    for (const Event& event : experiment_.timeline)
+    for (const Event& event : experiment_.timeline) {
       for (const std::string& node : event.nodes)
         std::visit([&](const auto& action) { add(event, node, action); }, event.action);
+      if (const auto* change = std::get_if<config::LinkChange>(&event.action))
+        if (change->between)
+          shape(event, change->between->first + " - " + change->between->second, change->direction,
+                config::touched(topology_, event, *change));
+    }
     std::stable_sort(actions_.begin(), actions_.end(),
                      [](const TimedAction& a, const TimedAction& b) {
                        if (a.at != b.at) return a.at < b.at;
@@ -104,15 +89,28 @@ class Expansion {
     put(event.at, event, "restart", node, node + " is started again", false, RestartProcess{});
   }
   void add(const Event& event, const std::string& node, const config::LinkChange& change) {
-    const auto shape = [&](Instant t, bool is_end) {
-      ShapeLinks links = shape_at(experiment_, node, change.direction, t);
+    shape(event, node, change.direction,
+          config::directions_of(topology_, node, change.direction));
+  }
+
+  // At the event's beginning and at its end; all of it at once.
+  void shape(const Event& event, const std::string& whose, config::Direction direction,
+             const std::vector<config::Ends>& links) {
+    const auto act = [&](Instant t, bool is_end) {
+      ShapeLinks change;
+      for (const config::Ends& ends : links)
+        change.changes.push_back({netshape::link_name(ends.from, ends.to),
+                                  link_at(experiment_, topology_, ends, t)});
       const std::string target =
-          links.changes.size() == 1 ? links.changes[0].link : node + " (both directions)";
-      std::string what = describe(links);
-      put(t, event, "link", target, std::move(what), is_end, std::move(links));
+          change.changes.size() == 1            ? change.changes[0].link
+          : direction == config::Direction::both ? whose + " (both directions)"
+          : direction == config::Direction::up   ? whose + " (up)"
+                                                 : whose + " (down)";
+      std::string what = describe(change);
+      put(t, event, "link", target, std::move(what), is_end, std::move(change));
     };
-    shape(event.at, false);
-    if (const auto end = end_of(event)) shape(*end, true);
+    act(event.at, false);
+    if (const auto end = end_of(event)) act(*end, true);
   }
 
   static std::string factor_text(double factor) {
@@ -123,6 +121,7 @@ class Expansion {
   }
 
   const config::Experiment& experiment_;
+  netshape::Topology topology_;
   std::vector<TimedAction> actions_;
 };
 
@@ -156,39 +155,6 @@ std::vector<SpeedSchedule::Step> speed_schedule(const config::Experiment& experi
     steps.push_back({t, factor});
   }
   return steps;
-}
-
-netshape::LinkSpec link_spec(const config::Link& link) {
-  netshape::LinkSpec spec;
-  spec.delay = link.delay;
-  spec.jitter = link.jitter;
-  spec.distribution = link.distribution;
-  spec.keep_order = link.keep_order;
-  spec.rate = link.rate;
-  if (link.loss_model)
-    spec.burst_loss = link.loss_model;
-  else if (link.loss_burst > 1 && link.loss.value > 0)
-    spec.burst_loss = netshape::gilbert(link.loss, link.loss_burst);
-  else
-    spec.loss = link.loss;
-  spec.duplicate = link.duplicate;
-  spec.corrupt = link.corrupt;
-  spec.reorder = link.reorder;
-  spec.layer = link.layer;
-  if (!link.rate) return spec;  // nothing queues before a line that takes no time
-  if (const auto* time = std::get_if<Duration>(&link.queue)) spec.queue = *time;
-  if (const auto* bytes = std::get_if<Bytes>(&link.queue)) spec.queue = *bytes;
-  if (const auto* bdp = std::get_if<config::BdpMultiple>(&link.queue))
-    spec.queue = netshape::BdpMultiple{bdp->factor};
-  return spec;
-}
-
-netshape::Topology topology_of(const config::Network& network) {
-  std::vector<netshape::StarNode> nodes;
-  for (const config::Access& access : network.access)
-    nodes.push_back({access.node, link_spec(access.up), link_spec(access.down)});
-  return netshape::make_shape(network.topology, std::move(nodes), link_spec(network.trunk),
-                              network.arity);
 }
 
 }  // namespace orrery::emulator

@@ -42,8 +42,4 @@ std::vector<TimedAction> expand_timeline(const config::Experiment& experiment);
 std::vector<SpeedSchedule::Step> speed_schedule(const config::Experiment& experiment,
                                                 const std::string& node);
 
-/// The links of the cluster as netshape takes them.
-netshape::Topology topology_of(const config::Network& network);
-netshape::LinkSpec link_spec(const config::Link& link);
-
 }  // namespace orrery::emulator

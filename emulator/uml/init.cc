@@ -81,6 +81,14 @@ void loopback_up() {
   if (::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) throw_errno("bring up lo");
 }
 
+// TCP's share of memory over all connections is a ninth or so by default, and a long fat path asks
+// for more: the kernel would clamp its windows. What each may use, its own buffers bound.
+void let_tcp_use_memory() {
+  const std::string pages = std::to_string(::sysconf(_SC_PHYS_PAGES));
+  orrery::write_all(orrery::open_file("/proc/sys/net/ipv4/tcp_mem", O_WRONLY).get(),
+                    pages + " " + pages + " " + pages + "\n", "set tcp_mem");
+}
+
 pid_t spawn(const orrery::uml::BootFile& boot) {
   const pid_t child = ::fork();
   if (child < 0) throw_errno("fork");
@@ -117,6 +125,7 @@ int run(const char* boot_path) {
   for (const std::string& dir : boot.writable) mount_over("hostfs", dir, dir.c_str());
   mount_folders(boot.folders);
   loopback_up();
+  let_tcp_use_memory();
   ::nanosleep(&settle, nullptr);
   const int status = boot.argv.empty() ? 0 : reap_until(spawn(boot));
   if (!boot.status.empty()) orrery::write_file(boot.status, std::to_string(status) + "\n");

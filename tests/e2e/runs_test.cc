@@ -247,6 +247,28 @@ TEST(Configs, TwoSitesAndALossyTrunk) {
   EXPECT_EQ(properties, (std::set<std::string>{"delay", "jitter", "rate", "loss", "burst"}));
 }
 
+TEST(Configs, WiresAndABackboneThatFails) {
+  const Folder folder;
+  const Result result = orrery({"run", config("wires.yaml"), "--out", folder / "r", "--quiet"});
+  ASSERT_EQ(result.status, 0) << result.err << result.out;
+  // The short way carries all, and less while it is slow; the long way round nothing.
+  std::map<std::string, std::int64_t> bytes;
+  for (auto& row : csv(folder / "r/links.csv")) bytes[row["link"]] = std::stoll(row["bytes"]);
+  EXPECT_GT(bytes["rack0->rack1"], 1'000'000);
+  EXPECT_EQ(bytes["rack0->router"], 0);
+  double far[3] = {0, 0, 0};  // updates a second of the far rack's: before, slow, cut
+  for (auto& row : csv(folder / "r/steps.csv")) {
+    if (row["phase"] != "update" || std::stoi(row["worker"]) < 3) continue;
+    const double t = std::stod(row["t"]);
+    far[0] += t < 0.5 ? 2 : 0;
+    far[1] += t > 0.6 && t < 1.5 ? 1 / 0.9 : 0;
+    far[2] += t > 2.05 && t < 2.25 ? 1 / 0.2 : 0;
+  }
+  EXPECT_GT(far[0], 20);
+  EXPECT_LT(far[1], far[0] / 3);
+  EXPECT_EQ(far[2], 0);
+}
+
 TEST(Configs, FatTree) {
   const Folder folder;
   const Result result = orrery({"run", config("fat_tree.yaml"), "--out", folder / "r", "--quiet",

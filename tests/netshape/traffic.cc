@@ -9,8 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 
 #include "base/error.hh"
 #include "netshape/namespace.hh"
@@ -123,6 +125,9 @@ std::vector<Sample> tcp(const Backend& backend, const std::string& from, const s
   // a time, 6.12 otherwise than 6.1, and we read in large pieces.
   const int room = static_cast<int>(backend.current().vertex(to).socket_buffer.value);
   setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
+  // As in the time-travel kernel, whatever a host prefers.
+  constexpr std::string_view cubic = "cubic";
+  setsockopt(sender.get(), IPPROTO_TCP, TCP_CONGESTION, cubic.data(), cubic.size());
   const sockaddr_in peer = bind_at(backend, listener.get(), to);
   check_system(listen(listener.get(), 1), "listen");
   auto* shared = static_cast<Shared*>(
@@ -131,8 +136,10 @@ std::vector<Sample> tcp(const Backend& backend, const std::string& from, const s
   if (child == 0) send_all(sender.get(), peer, bytes, seconds, shared);
 
   const FileDescriptor receiver(check_system(accept(listener.get(), nullptr, nullptr), "accept"));
-  // A waking for each packet costs ten times what the packet does.
-  const int wake_after = 128 << 10;
+  // A waking for each packet costs ten times what the packet does; but some fifty a second.
+  const auto& rate = backend.current().path(from, to).rate;
+  const double a_time = rate ? rate->bytes_per_second() / 50 : 128 << 10;
+  const int wake_after = static_cast<int>(std::clamp(a_time, 4096.0, 131072.0));
   setsockopt(receiver.get(), SOL_SOCKET, SO_RCVLOWAT, &wake_after, sizeof wake_after);
   std::vector<Sample> samples;
   std::vector<char> data(1 << 20);

@@ -5,6 +5,7 @@
 #include "base/error.hh"
 #include "base/fd.hh"
 #include "emulator/config/load.hh"
+#include "emulator/config/network.hh"
 #include "emulator/plan/run_plan.hh"
 #include "tests/emulator/config/fake_catalog.hh"
 
@@ -167,8 +168,49 @@ TEST(Experiment, WrittenAndReadAgainItIsTheSame) {
   };
   check(full, fake_catalog());
   for (const char* name : {"quickstart", "ring", "faults", "minimal", "nd_cao", "parameter_server",
-                           "two_sites", "fat_tree"})
+                           "two_sites", "fat_tree", "wires"})
     check(read_file(configs + name + ".yaml"), emulator::strategy_catalog());
+}
+
+TEST(Experiment, EveryLinkMayBeSpeltOut) {
+  const Experiment e = parse(R"(
+orrery: 1
+name: wired
+cluster:
+  nodes: [{name: "n[0-2]", device: ideal}]
+  network:
+    link: {delay: 1ms}
+    switches: ["s[0-1]"]
+    wires:
+      - {between: ["n[0-1]", s0], forth: {rate: 1Mbit/s}}
+      - {between: [n2, s1]}
+      - {between: [s0, s1], both: {delay: 5ms}, back: {loss: 1%}}
+      - {between: [s0, n1], forth: {delay: 9ms}}
+workload: {model: mlp, layers: [784, 10]}
+timeline:
+  - {name: cut, at: 1s, link: {between: [s1, s0], direction: up, set: {loss: 100%}}}
+  - {name: far, at: 2s, link: {node: n1, direction: down, set: {delay: 2s}}}
+runs: [{name: r, strategy: sgd_allreduce, stop: {steps: 1}}]
+)");
+  const Network& network = e.cluster.network;
+  EXPECT_EQ(network.switches, (std::vector<std::string>{"s0", "s1"}));
+  ASSERT_EQ(network.wires.size(), 4u);
+  EXPECT_EQ(network.wires[1].a, "n1");
+  EXPECT_EQ(network.wires[1].forth.rate, BitRate::mbit(1));
+  // The entry that names it from the other end: forth is from its own first end.
+  EXPECT_EQ(network.wires[1].back.delay, Duration::milliseconds(9));
+  EXPECT_EQ(network.wires[3].forth.delay, Duration::milliseconds(5));
+  EXPECT_EQ(network.wires[3].back.loss.value, 0.01);
+
+  const netshape::Topology topology = topology_of(network);
+  EXPECT_EQ(netshape::problems(topology), std::vector<std::string>{});
+  EXPECT_EQ(topology.links.size(), 4u);
+  EXPECT_EQ(link_between(network, {"s1", "s0"}).loss.value, 0.01);
+  const auto touches = [&](std::size_t i) {
+    return touched(topology, e.timeline[i], std::get<LinkChange>(e.timeline[i].action));
+  };
+  EXPECT_EQ(touches(0), (std::vector<Ends>{{"s1", "s0"}}));
+  EXPECT_EQ(touches(1), (std::vector<Ends>{{"s0", "n1"}}));
 }
 
 TEST(Experiment, AwkwardFiguresSurviveWriting) {
