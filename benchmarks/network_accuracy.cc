@@ -1,4 +1,4 @@
-// network_accuracy [kernel|fabric]: how near a backend's links come to what is asked, as the tables
+// network_accuracy [kernel|fabric] [TABLE]...: how near a backend's links come to what is asked, as the tables
 // of docs/accuracy.md. The kernel's runs in the time-travel kernel, and gives the same there every
 // time; the fabric's on the host, by its clock:
 //
@@ -195,6 +195,9 @@ void rates() {
     if (wall_time() && mbit > 500) continue;
     for (const int round_trip_ms : {0, 10, 50}) {
       for (const int count : {1, 4}) {
+        // Four flows at 1 Mbit/s wait for time-outs, and what has arrived out of order counts when
+        // the gap is filled: only minutes tell their rate.
+        if (wall_time() && mbit < 5 && count > 1) continue;
         const LinkSpec trunk =
             link(BitRate::mbit(mbit), Duration::microseconds(round_trip_ms * 500));
         std::vector<StarNode> nodes;
@@ -345,16 +348,15 @@ void lifetimes() {
 
 int main(int argc, char** argv) {
   const std::string wish = argc > 1 ? argv[1] : "kernel";
-  if (argc > 2 || (wish != "kernel" && wish != "fabric")) {
-    std::fputs("network_accuracy [kernel|fabric]\n", stderr);
+  if (wish != "kernel" && wish != "fabric") {
+    std::fputs("network_accuracy [kernel|fabric] [TABLE]...\n", stderr);
     return 2;
   }
   backend_kind = wish == "fabric" ? BackendKind::fabric : BackendKind::kernel;
-  delays();
-  jitters();
-  losses();
-  rates();
-  sharing();
-  many();
-  lifetimes();
+  const std::vector<std::string> only(argv + std::min(argc, 2), argv + argc);
+  const std::pair<const char*, void (*)()> tables[] = {
+      {"delays", delays}, {"jitters", jitters}, {"losses", losses},      {"rates", rates},
+      {"sharing", sharing}, {"many", many},     {"lifetimes", lifetimes}};
+  for (const auto& [name, print] : tables)
+    if (only.empty() || std::find(only.begin(), only.end(), name) != only.end()) print();
 }

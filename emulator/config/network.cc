@@ -86,4 +86,15 @@ std::vector<Ends> touched(const netshape::Topology& topology, const Event& event
   return found;
 }
 
+Network spelt_out(const Network& network) {
+  const netshape::Topology topology = topology_of(network);
+  Network all;
+  for (const Access& access : network.access) all.access.push_back({access.node, {}, {}});
+  all.switches = topology.switches;
+  for (const netshape::Link& link : topology.links)
+    all.wires.push_back({link.a, link.b, link_between(network, {link.a, link.b}),
+                         link_between(network, {link.b, link.a})});
+  return all;
+}
+
 }  // namespace orrery::config

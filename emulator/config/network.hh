@@ -34,4 +34,7 @@ std::vector<Ends> directions_of(const netshape::Topology& topology, const std::s
 std::vector<Ends> touched(const netshape::Topology& topology, const Event& event,
                           const LinkChange& change);
 
+/// The same network with every link spelt out.
+Network spelt_out(const Network& network);
+
 }  // namespace orrery::config

@@ -20,4 +20,7 @@ namespace orrery::config {
 /// once.
 Loaded load_network(const std::string& path, const StrategyCatalog& strategies);
 
+/// A network file of `experiment`'s nodes, links and seed, every link spelt out; without a timeline.
+std::string network_to_yaml(const Experiment& experiment);
+
 }  // namespace orrery::config

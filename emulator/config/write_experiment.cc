@@ -4,6 +4,8 @@
 
 #include "emulator/config/load.hh"
 #include "emulator/config/names.hh"
+#include "emulator/config/network.hh"
+#include "emulator/config/network_file.hh"
 
 namespace orrery::config {
 namespace {
@@ -129,6 +131,18 @@ class Writer {
  public:
   explicit Writer(const StrategyCatalog& strategies) : strategies_(strategies) {}
 
+  std::string write_network(const Experiment& e) {
+    line(0, "netshape: 1");
+    std::string names;
+    for (const ClusterNode& node : e.cluster.nodes)
+      names += (names.empty() ? "" : ", ") + node.name;
+    line(0, "nodes: [" + names + "]");
+    line(0, "seed: " + std::to_string(e.seed));
+    line(0, "network:");
+    write_wires(spelt_out(e.cluster.network), 1);
+    return std::move(out_);
+  }
+
   std::string write(const Experiment& e) {
     line(0, "orrery: 1");
     line(0, "name: " + e.name);
@@ -174,7 +188,7 @@ class Writer {
     line(1, "network:");
     const Network& network = cluster.network;
     if (!network.wires.empty()) {
-      write_wires(network);
+      write_wires(network, 2);
       return;
     }
     line(2, "topology: " + name_of(network.topology));
@@ -188,17 +202,17 @@ class Writer {
     }
   }
 
-  void write_wires(const Network& network) {
+  void write_wires(const Network& network, std::size_t depth) {
     if (!network.switches.empty()) {
       std::string names;
       for (const std::string& name : network.switches) names += (names.empty() ? "" : ", ") + name;
-      line(2, "switches: [" + names + "]");
+      line(depth, "switches: [" + names + "]");
     }
-    line(2, "wires:");
+    line(depth, "wires:");
     for (const Wire& wire : network.wires) {
-      line(3, "- between: [" + wire.a + ", " + wire.b + "]");
-      line(4, "forth: " + flow(whole(wire.forth)));
-      line(4, "back: " + flow(whole(wire.back)));
+      line(depth + 1, "- between: [" + wire.a + ", " + wire.b + "]");
+      line(depth + 2, "forth: " + flow(whole(wire.forth)));
+      line(depth + 2, "back: " + flow(whole(wire.back)));
     }
   }
 
@@ -302,6 +316,11 @@ class Writer {
 
 std::string to_yaml(const Experiment& experiment, const StrategyCatalog& strategies) {
   return Writer(strategies).write(experiment);
+}
+
+std::string network_to_yaml(const Experiment& experiment) {
+  const StrategyCatalog none;
+  return Writer(none).write_network(experiment);
 }
 
 }  // namespace orrery::config

@@ -18,14 +18,11 @@ int verify_here(const Network& network, const std::string& backend);
 /// their addresses. Returns the command's exit status, 128 + signal if one ended it.
 struct HereOptions {
   std::string backend = "auto";
-  std::string node;  ///< where the command runs; empty: beside the network
+  std::string node;      ///< where the command runs; empty: beside the network
   bool scratch = false;  ///< with empty folders to write to (see scratch.hh), but for `keep`
   std::vector<std::string> keep;
 };
 int run_here(const Network& network, const std::vector<std::string>& command,
              const HereOptions& options);
-
-/// Becomes a command on a node of the network that run_here() has built. Returns only by throwing.
-[[noreturn]] void exec_on(const std::string& node, const std::vector<std::string>& command);
 
 }  // namespace orrery::net

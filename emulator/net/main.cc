@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -10,7 +11,10 @@
 #include "base/error.hh"
 #include "emulator/config/network.hh"
 #include "emulator/config/network_file.hh"
+#include "emulator/net/built.hh"
+#include "emulator/net/capture.hh"
 #include "emulator/net/inside.hh"
+#include "emulator/net/keeper.hh"
 #include "emulator/net/network.hh"
 #include "emulator/net/outside.hh"
 #include "emulator/plan/run_plan.hh"
@@ -23,6 +27,7 @@ Network load(const std::string& path) {
   for (const std::string& warning : loaded.warnings) std::cerr << warning << "\n";
   const config::Experiment& experiment = loaded.experiment;
   Network network;
+  network.file = experiment;
   network.timeline = emulator::expand_timeline(experiment);
   std::vector<netshape::LinkChange> changes;
   for (const emulator::TimedAction& action : network.timeline)
@@ -37,6 +42,10 @@ namespace {
 
 struct Arguments {
   std::string file;
+  std::string name;  ///< of a network that is up
+  std::string what;
+  std::string lasts;
+  std::vector<std::string> settings;
   std::string node;
   std::string backend = "auto";
   std::vector<std::string> command;
@@ -67,6 +76,44 @@ int probe_host() {
   return static_cast<int>(any ? ExitCode::ok : ExitCode::machine_lacks);
 }
 
+int up(const Arguments& arguments) {
+  const Network network = load(arguments.file);
+  const std::string name = arguments.name.empty()
+                               ? std::filesystem::path(arguments.file).stem().string()
+                               : arguments.name;
+  bring_up(network, name, arguments.backend);
+  std::cout << name << " is up: " << network.plan.topology.nodes.size() << " nodes, "
+            << network.plan.links.size() / 2 << " links\n";
+  return 0;
+}
+
+int down(const Arguments& arguments) {
+  const std::string name = chosen_network(arguments.name);
+  if (!bring_down(name)) throw Error("no network '" + name + "' is up", ExitCode::usage);
+  std::cout << name << " is down\n";
+  return 0;
+}
+
+// Onto the node: of the network that this is a command of, else of one that is up.
+void go_to(const Arguments& arguments) {
+  const char* folder = std::getenv(namespaces_variable);
+  if (folder && arguments.name.empty())
+    enter_node(folder, arguments.node);
+  else
+    enter(chosen_network(arguments.name), arguments.node);
+}
+
+int record(const Arguments& arguments) {
+  std::optional<Duration> lasts;
+  if (!arguments.lasts.empty()) lasts = parse_duration(arguments.lasts);
+  // Before the file's folder may be hidden by the node's view of the host's files.
+  const std::string path =
+      arguments.file == "-" ? "-" : std::filesystem::absolute(arguments.file).string();
+  go_to(arguments);
+  std::cerr << capture(path, lasts) << " packets\n";
+  return 0;
+}
+
 int run(const Arguments& arguments) {
   const Network network = load(arguments.file);
   if (!arguments.node.empty()) {
@@ -76,8 +123,9 @@ int run(const Arguments& arguments) {
                   ExitCode::usage);
   }
   if (arguments.here)
-    return run_here(network, arguments.command,
-                    {arguments.backend, arguments.node, arguments.scratch, arguments.guest.writable});
+    return run_here(
+        network, arguments.command,
+        {arguments.backend, arguments.node, arguments.scratch, arguments.guest.writable});
   std::vector<std::string> inside{"run", "--here", "--scratch",
                                   std::filesystem::absolute(arguments.file)};
   for (const std::string& folder : arguments.guest.writable)
@@ -145,12 +193,63 @@ int dispatch(int argc, char** argv) {
   add_guest_options(*runner, arguments);
   runner->callback([&] { chosen = [&] { return run(arguments); }; });
 
-  CLI::App* executor =
-      app.add_subcommand("exec", "within a command of `netshape run`: run another on a node");
+  const auto of_network = [&](CLI::App& command) {
+    command.add_option("--network", arguments.name,
+                       "of the network of that name (default: the only one that is up)");
+  };
+
+  CLI::App* builder = app.add_subcommand(
+      "up", "build it on this host, in wall time, and leave it there until `netshape down`");
+  builder->add_option("file", arguments.file, "the network, YAML")->required();
+  builder->add_option("--name", arguments.name, "what to call it (default: the file's name)");
+  builder->add_option("--backend", arguments.backend, "kernel (netem), fabric, auto")
+      ->check(CLI::IsMember({"kernel", "fabric", "auto"}));
+  builder->callback([&] { chosen = [&] { return up(arguments); }; });
+
+  CLI::App* remover = app.add_subcommand("down", "take a network down");
+  remover->add_option("network", arguments.name, "which (default: the only one that is up)");
+  remover->callback([&] { chosen = [&] { return down(arguments); }; });
+
+  CLI::App* shower =
+      app.add_subcommand("show", "print a network that is up, as a file that `up` takes");
+  shower->add_option("network", arguments.name, "which (default: the only one that is up)");
+  shower->callback([&] {
+    chosen = [&] {
+      std::cout << show(chosen_network(arguments.name));
+      return 0;
+    };
+  });
+
+  CLI::App* setter = app.add_subcommand("set", "change links of a network that is up, all at once");
+  setter->add_option("what", arguments.what, "NODE, \"A->B\" or \"A<->B\"")->required();
+  setter->add_option("settings", arguments.settings, "as in delay=50ms loss=1%")->required();
+  of_network(*setter);
+  setter->callback([&] {
+    chosen = [&] {
+      std::cout << change(chosen_network(arguments.name), arguments.what, arguments.settings);
+      return 0;
+    };
+  });
+
+  CLI::App* executor = app.add_subcommand(
+      "exec", "run a command on a node: of a network that is up, or within `netshape run`");
   executor->add_option("node", arguments.node, "which node")->required();
   executor->add_option("command", arguments.command, "the command, after --")->required();
-  executor->callback(
-      [&] { chosen = [&]() -> int { exec_on(arguments.node, arguments.command); }; });
+  of_network(*executor);
+  executor->callback([&] {
+    chosen = [&]() -> int {
+      go_to(arguments);
+      become(arguments.command);
+    };
+  });
+
+  CLI::App* recorder =
+      app.add_subcommand("capture", "record a node's packets as pcapng, for Wireshark");
+  recorder->add_option("node", arguments.node, "which node")->required();
+  recorder->add_option("-w,--write", arguments.file, "where to; - is standard output")->required();
+  recorder->add_option("--for", arguments.lasts, "how long (default: until Ctrl-C)");
+  of_network(*recorder);
+  recorder->callback([&] { chosen = [&] { return record(arguments); }; });
 
   try {
     app.parse(argc, argv);

@@ -81,6 +81,6 @@ int FabricBackend::node_namespace(const std::string& node) const {
   return network_->taps.descriptor(node);
 }
 
-bool FabricBackend::realtime() const { return network_ && network_->loop.realtime(); }
+bool FabricBackend::favoured() const { return network_ && network_->loop.favoured(); }
 
 }  // namespace orrery::netshape

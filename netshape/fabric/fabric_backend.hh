@@ -26,8 +26,8 @@ class FabricBackend final : public Backend {
   void remove() override;
   int node_namespace(const std::string& node) const override;
 
-  /// Whether the scheduler's real-time class was granted; false before apply().
-  bool realtime() const;
+  /// Whether the scheduler favours it as it asked; false before apply().
+  bool favoured() const;
 
  private:
   struct Network;

@@ -1,11 +1,11 @@
 #include "netshape/fabric/fabric_loop.hh"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -105,18 +105,18 @@ void FabricLoop::serve_requests() {
   for (const auto& request : requests) request();
 }
 
-void FabricLoop::enter_realtime() {
-  // Alone on the only processor it would starve those whom it serves.
-  if (!options_.realtime || std::thread::hardware_concurrency() < 2) return;
-  sched_param lowest{};
-  lowest.sched_priority = ::sched_get_priority_min(SCHED_RR);
-  realtime_ = ::pthread_setschedparam(::pthread_self(), SCHED_RR, &lowest) == 0;
+// Not the real-time class: a thread there that is busy for 0.95 s loses its processor for 50 ms, so
+// that others run at all.
+void FabricLoop::ask_for_favour() {
+  if (!options_.favoured) return;
+  constexpr int highest = -20;
+  favoured_ = ::setpriority(PRIO_PROCESS, 0, highest) == 0;  // of this thread
 }
 
 void FabricLoop::run() {
   ::pthread_setname_np(::pthread_self(), "fabric");
   ::prctl(PR_SET_TIMERSLACK, 1);
-  enter_realtime();
+  ask_for_favour();
   std::exception_ptr failure;
   try {
     loop();

@@ -23,8 +23,9 @@ struct FabricOptions {
   Duration spin = Duration::microseconds(60);
   /// But not for more of its time than this; then it rather wakes late.
   double spin_share = 0.5;
-  /// Ask for the real-time class of the scheduler, so that other load does not make releases late.
-  bool realtime = true;
+  /// Ask for the greatest weight that the scheduler gives, so that other load does not make releases
+  /// late.
+  bool favoured = true;
 };
 
 class FabricLoop final : private PortWriter {
@@ -40,15 +41,15 @@ class FabricLoop final : private PortWriter {
   /// here; so is what ended the thread, if it has ended.
   void in_between(const std::function<void()>& work);
 
-  /// Whether the scheduler's real-time class was granted.
-  bool realtime() const { return realtime_; }
+  /// Whether that was granted.
+  bool favoured() const { return favoured_; }
 
   static Instant now();
 
  private:
   void run();
   void loop();
-  void enter_realtime();
+  void ask_for_favour();
   void read_device(std::size_t device, Instant at);
   void wait(Instant from);
   std::int64_t time_to_sleep(Instant from) const;
@@ -65,7 +66,7 @@ class FabricLoop final : private PortWriter {
   SpinBudget budget_;
   bool spinning_ = false;  ///< since the last time round
   std::atomic<bool> stop_ = false;
-  std::atomic<bool> realtime_ = false;
+  std::atomic<bool> favoured_ = false;
   std::mutex mutex_;
   std::vector<std::function<void()>> requests_;  ///< under mutex_
   std::exception_ptr failure_;                   ///< under mutex_: what ended the thread

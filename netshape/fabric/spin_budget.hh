@@ -1,6 +1,6 @@
 // How much of its processor a thread may spend on looking at the clock. One that looks all the time
-// is never late, until the kernel takes the processor away from it for tens of milliseconds, so
-// that others run at all: in the real-time class it does so after 0.95 s.
+// is never late, until the scheduler finds that it has had more than its share, and gives others
+// theirs at one stretch.
 #pragma once
 
 #include <algorithm>
