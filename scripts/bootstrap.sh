@@ -20,7 +20,7 @@ packages=(
   # what tests compare with
   iproute2 iputils-ping
   # programs that tests run unchanged on emulated networks
-  iperf3 curl nginx-light
+  iperf3 curl nginx-light tcpdump openmpi-bin libopenmpi-dev
 )
 
 missing=()

@@ -85,17 +85,29 @@ void refuse_other_events(const Node& file, Diagnostics& diagnostics) {
                                             std::string(key) + "; write a `link` event");
 }
 
-}  // namespace
-
-Loaded load_network(const std::string& path, const StrategyCatalog& strategies) {
-  Diagnostics diagnostics;
-  Node root = read_document(path, diagnostics);
-  if (root.find("orrery")) return load(path, strategies);
+Loaded network_from(const Node& root, const StrategyCatalog& strategies, Diagnostics& diagnostics) {
   diagnostics.throw_if_broken();
   network_file()->check(root, diagnostics);
   diagnostics.throw_if_any();
   refuse_other_events(root, diagnostics);
   return load_tree(experiment_around(root), strategies, diagnostics);
+}
+
+}  // namespace
+
+Loaded load_network(const std::string& path, const StrategyCatalog& strategies) {
+  Diagnostics diagnostics;
+  const Node root = read_document(path, diagnostics);
+  return root.find("orrery") ? load(path, strategies)
+                             : network_from(root, strategies, diagnostics);
+}
+
+Loaded load_network_text(const std::string& name, const std::string& text,
+                         const StrategyCatalog& strategies) {
+  Diagnostics diagnostics;
+  const Node root = parse_document(name, text, diagnostics);
+  return root.find("orrery") ? load_text(name, text, strategies)
+                             : network_from(root, strategies, diagnostics);
 }
 
 }  // namespace orrery::config

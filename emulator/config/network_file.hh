@@ -20,6 +20,10 @@ namespace orrery::config {
 /// once.
 Loaded load_network(const std::string& path, const StrategyCatalog& strategies);
 
+/// The same from a text; `name` stands for the file in messages.
+Loaded load_network_text(const std::string& name, const std::string& text,
+                         const StrategyCatalog& strategies);
+
 /// A network file of `experiment`'s nodes, links and seed, every link spelt out; without a timeline.
 std::string network_to_yaml(const Experiment& experiment);
 

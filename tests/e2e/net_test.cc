@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -139,6 +141,79 @@ TEST_F(Net, CurlFetchesFromNginx) {
   const double line = 1e6 * 8 / (10e6 * 1448 / 1538);
   EXPECT_GT(seconds, line + 0.08);
   EXPECT_LT(seconds, line + 0.25);
+}
+
+// Open MPI starts its daemons with `netshape exec` where it would with ssh. Its processes wait by
+// looking again and again; told to yield in between, they work in virtual time, too.
+class Mpi : public Net {
+ protected:
+  void SetUp() override {
+    if (!installed("mpirun") || !installed("mpicc"))
+      GTEST_SKIP() << "mpirun or mpicc is not installed";
+    const Result built = run({"mpicc", "-O1", "-o", folder_ / "check", ORRERY_E2E "/mpi_check.c"});
+    ASSERT_EQ(built.status, 0) << built.err;
+    std::ofstream(folder_ / "net.yaml")
+        << "netshape: 1\nnodes: [\"n[0-3]\"]\nnetwork: {link: {delay: 1ms, rate: 100Mbit/s}}\n";
+    std::ofstream(folder_ / "agent") << "#!/bin/sh\nnode=$1; shift\nexec " NETSHAPE_PROGRAM
+                                        " exec $node -- sh -c \"$*\"\n";
+    std::filesystem::permissions(folder_ / "agent", std::filesystem::perms::owner_all);
+  }
+  Result mpirun(std::vector<std::string> how) {
+    std::vector<std::string> command{"run", folder_ / "net.yaml", "--node", "n0"};
+    command.insert(command.end(), how.begin(), how.end());
+    for (const char* word :
+         {"--", "mpirun", "--allow-run-as-root", "--mca", "btl", "tcp,self", "--mca",
+          "btl_tcp_if_include", "10.0.0.0/8", "--mca", "oob_tcp_if_include", "10.0.0.0/8", "--mca",
+          "mpi_yield_when_idle", "1", "-n", "4", "--host", "n0:1,n1:1,n2:1,n3:1", "--mca",
+          "plm_rsh_agent"})
+      command.emplace_back(word);
+    command.push_back(folder_ / "agent");
+    command.push_back(folder_ / "check");
+    return netshape(command);
+  }
+  // Of the line that rank 0 prints.
+  static void expect_figures(const Result& result, double most_of_round_trip) {
+    ASSERT_EQ(result.status, 0) << result.out << result.err;
+    const std::size_t at = result.out.find("ranks 4 ping-pong ");
+    ASSERT_NE(at, std::string::npos) << result.out;
+    double there_and_back = 0;
+    double reduce = 0;
+    double sum = 0;
+    ASSERT_EQ(std::sscanf(result.out.c_str() + at, "ranks 4 ping-pong %lf all-reduce %lf sum %lf",
+                          &there_and_back, &reduce, &sum),
+              3);
+    EXPECT_EQ(sum, 1 + 2 + 3 + 4);
+    EXPECT_GE(there_and_back, 0.004);  // four links of 1 ms
+    EXPECT_LT(there_and_back, most_of_round_trip);
+    // Each rank must send and get three quarters of 128 KiB, twice; on the wire 96 ms in all.
+    EXPECT_GT(reduce, 0.015);
+  }
+};
+
+TEST_F(Mpi, InTheTimeTravelKernel) {
+  expect_figures(mpirun({"--mem", "2GiB", "--write", folder_.path()}), 0.0046);
+}
+
+TEST_F(Mpi, OnThisHost) {
+  const Result probe = netshape({"probe"});
+  if (probe.status != 0) GTEST_SKIP() << "no network can be built on this host:\n" << probe.out;
+  expect_figures(mpirun({"--here"}), 0.1);
+}
+
+TEST_F(Net, TheSameProgramsOnThisHost) {
+  const Result probe = netshape({"probe"});
+  if (probe.status != 0) GTEST_SKIP() << "no network can be built on this host:\n" << probe.out;
+  network("{delay: 5ms, rate: 20Mbit/s}");
+  const Result result = netshape({"run", folder_ / "net.yaml", "--here", "--", "bash", "-ec",
+                                  "netshape exec client -- ping -c 2 -q server; netshape exec server "
+                                  "-- iperf3 -s -1 > /dev/null & sleep 0.5; netshape exec client -- "
+                                  "iperf3 -c server -t 3 -C cubic -J; wait"});
+  ASSERT_EQ(result.status, 0) << result.out << result.err;
+  EXPECT_THAT(result.out, HasSubstr("2 received, 0% packet loss"));
+  const auto report = nlohmann::json::parse(result.out.substr(result.out.find("{")));
+  const double received = report["end"]["sum_received"]["bits_per_second"];
+  EXPECT_LT(received, 1.01 * 20e6 * 1448 / 1538);
+  EXPECT_GT(received, 0.8 * 20e6 * 1448 / 1538);  // hosts are shared; benchmarks say it closely
 }
 
 }  // namespace

@@ -151,6 +151,11 @@ TEST_F(Kernel, TicksAThousandTimesASecond) {
 TEST_F(Kernel, MovesItsClockWhenItIsRead) {
   EXPECT_EQ(run("clock_cost").number("ns_per_reading"), kClockStepNs);
 }
+TEST_F(Kernel, MovesItsClockForWhoYields) {
+  const auto waiting = run("yield");
+  EXPECT_NEAR(waiting.number("waited_ns"), 10'000'000, 300'000);
+  EXPECT_LT(waiting.number("yields"), 11'000);  // a microsecond each
+}
 TEST_F(Kernel, StartsWhenItIsTold) {
   // The kernel takes nanoseconds.
   const std::int64_t when =

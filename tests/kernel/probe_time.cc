@@ -1,7 +1,9 @@
 // Emulated time: exact sleeps, free idle time, and where it starts.
 
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/timex.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,6 +68,23 @@ const Registration clock_cost{"clock_cost", [] {
                                 while (now() < start + 1'000'000) ++readings;
                                 report("ns_per_reading", 1'000'000 / readings);
                               }};
+
+// Who looks for something and yields in between must come to where it is.
+const Registration yield{"yield", [] {
+                           const pid_t child = check(fork(), "fork");
+                           if (child == 0) {
+                             usleep(10'000);
+                             _exit(0);
+                           }
+                           const std::int64_t start = now();
+                           int yields = 0;
+                           while (waitpid(child, nullptr, WNOHANG) == 0) {
+                             sched_yield();
+                             ++yields;
+                           }
+                           report("waited_ns", now() - start);
+                           report("yields", yields);
+                         }};
 
 const Registration start_time{"start_time", [] { report("seconds", std::time(nullptr)); }};
 
