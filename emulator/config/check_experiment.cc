@@ -309,15 +309,31 @@ class Checker {
                                "' lasts until the run ends; add `for: 5s` if it shall pass");
     const auto* change = std::get_if<LinkChange>(&event.action);
     if (!change) return;
-    const Node& set = find_or(*origin.action, "set");
-    if (change->set.empty())
-      diagnostics_.error(set, "nothing is set; write what changes, as in rate: 5Mbit/s");
-    if (change->set.rate && *change->set.rate && (*change->set.rate)->bits_per_second == 0)
+    const std::vector<Ends> links = touched_by(event, *change);
+    if (change->steps.empty()) {
+      const Node& set = find_or(*origin.action, "set");
+      if (change->set.empty())
+        diagnostics_.error(set, "nothing is set; write what changes, as in rate: 5Mbit/s");
+      check_patch(change->set, set, links);
+    }
+    const std::vector<Node>& items = find_or(*origin.action, "steps").items;
+    for (std::size_t i = 0; i < change->steps.size() && i < items.size(); ++i) {
+      if (i > 0 && change->steps[i].at <= change->steps[i - 1].at)
+        diagnostics_.error(find_or(items[i], "at"), "the steps' times do not ascend; sort them");
+      if (event.lasts && change->steps[i].at >= *event.lasts)
+        diagnostics_.error(find_or(items[i], "at"),
+                           "this step comes when the event is over; write a longer `for`");
+      check_patch(change->steps[i].set, find_or(items[i], "set"), links);
+    }
+  }
+
+  void check_patch(const LinkPatch& patch, const Node& set, const std::vector<Ends>& links) {
+    if (patch.rate && *patch.rate && (*patch.rate)->bits_per_second == 0)
       diagnostics_.error(find_or(set, "rate"),
                          "a rate of zero holds packets for ever; to cut the link write loss: 100%");
     const Node* at = set.find("jitter") ? set.find("jitter") : set.find("delay");
-    for (const Ends& ends : touched_by(event, *change))
-      check_jitter(change->set.applied_to(link_between(experiment_.cluster.network, ends)), at);
+    for (const Ends& ends : links)
+      check_jitter(patch.applied_to(link_between(experiment_.cluster.network, ends)), at);
   }
 
   /// Nothing where the network itself is wrong, which is reported elsewhere.
@@ -346,8 +362,8 @@ class Checker {
       return;
     std::vector<std::string> links;
     for (const netshape::Link& link : topology.links) links.push_back(link.a + " - " + link.b);
-    diagnostics_.error(find_or(*origin.action, "between"), "no link joins '" + a + "' and '" + b +
-                                                               "'; the links are " + joined(links));
+    diagnostics_.error(find_or(*origin.action, "between"),
+                       "no link joins '" + a + "' and '" + b + "'; the links are " + joined(links));
   }
 
   /// True if at some instant both are in force.
@@ -380,8 +396,10 @@ class Checker {
   static std::optional<std::string> common_property(const LinkChange& a, const LinkChange& b) {
     const bool apart = !a.between && !b.between &&
                        ((a.direction == Direction::up && b.direction == Direction::down) ||
-                       (a.direction == Direction::down && b.direction == Direction::up));
+                        (a.direction == Direction::down && b.direction == Direction::up));
     if (apart) return {};
+    // Of steps any may be in force.
+    if (!a.steps.empty() || !b.steps.empty()) return "figures";
     if (a.set.delay && b.set.delay) return "delay";
     if (a.set.jitter && b.set.jitter) return "jitter";
     if (a.set.distribution && b.set.distribution) return "distribution";

@@ -416,6 +416,47 @@ Node parse_document(std::string name, std::string text, Diagnostics& diagnostics
   return root;
 }
 
+Node make_scalar(std::string text, const Place& place) {
+  Node node;
+  node.kind = Node::Kind::scalar;
+  node.text = std::move(text);
+  node.place = place;
+  return node;
+}
+
+Node make_list(std::vector<Node> items, const Place& place) {
+  Node node;
+  node.kind = Node::Kind::list;
+  node.items = std::move(items);
+  node.place = place;
+  return node;
+}
+
+Node make_map(std::vector<std::pair<std::string, Node>> entries, const Place& place) {
+  Node node;
+  node.kind = Node::Kind::map;
+  node.place = place;
+  for (auto& [key, value] : entries) {
+    const Place at = value.place;
+    node.entries.push_back({key, at, std::move(value)});
+  }
+  return node;
+}
+
+const Source* read_source(const std::string& path, const Node& named_by, Diagnostics& diagnostics) {
+  if (const auto why = why_not_a_file(path, {})) {
+    diagnostics.error(named_by, path + *why);
+    return nullptr;
+  }
+  try {
+    return &diagnostics.add_source({path, read_file(path)});
+  } catch (const SystemError& failure) {
+    diagnostics.error(named_by, path + ": cannot be read (" + std::string(failure.what()) +
+                                    "); check its permissions");
+    return nullptr;
+  }
+}
+
 Node read_document(const std::string& path, Diagnostics& diagnostics,
                    const DocumentLimits& limits) {
   const auto fail = [&](const std::string& why) {

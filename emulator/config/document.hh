@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "emulator/config/diagnostics.hh"
@@ -44,6 +45,11 @@ struct Entry {
 /// What a node is, for messages: "a list", "a map", "nothing", "'text'".
 std::string describe(const Node& node);
 
+/// Nodes that no file holds, as if written at `place`.
+Node make_scalar(std::string text, const Place& place);
+Node make_list(std::vector<Node> items, const Place& place);
+Node make_map(std::vector<std::pair<std::string, Node>> entries, const Place& place);
+
 /// Bounds that no experiment meets, so that a malicious or damaged file ends in one line.
 struct DocumentLimits {
   std::size_t bytes = 16u << 20;
@@ -61,6 +67,10 @@ Node parse_document(std::string name, std::string text, Diagnostics& diagnostics
 /// Reads the file first; a missing one, a directory and the like are errors without a place.
 Node read_document(const std::string& path, Diagnostics& diagnostics,
                    const DocumentLimits& limits = {});
+
+/// A file that a document names, as a source of `diagnostics`, which must outlive what is made of
+/// it. Nullptr, and an error at `named_by`, if it cannot be read.
+const Source* read_source(const std::string& path, const Node& named_by, Diagnostics& diagnostics);
 
 /// Applies `--set a.b.c=VALUE`. A path goes through maps by key and through lists by index or by
 /// the `name` of an item: `runs.nd_cao_sync.options.step=0.1`. Keys that do not exist are made (the

@@ -139,4 +139,12 @@ Experiment Experiment::without(const std::string& event) const {
   return rest;
 }
 
+LinkPatch LinkChange::at(Duration since) const {
+  if (steps.empty()) return set;
+  LinkPatch patch;
+  for (const LinkStep& step : steps)
+    if (step.at <= since) patch = step.set;
+  return patch;
+}
+
 }  // namespace orrery::config

@@ -159,12 +159,22 @@ struct Kill {
 struct Restart {
   bool operator==(const Restart&) const = default;
 };
+struct LinkStep {
+  Duration at;
+  LinkPatch set;
+  bool operator==(const LinkStep&) const = default;
+};
 struct LinkChange {
   Direction direction = Direction::both;
   /// In place of the event's nodes: the link between these two, whatever they are; `up` is from the
   /// first to the second.
   std::optional<std::pair<std::string, std::string>> between;
   LinkPatch set;
+  /// In place of `set`: what is other from so long after the event's beginning on, until the next.
+  std::vector<LinkStep> steps;
+
+  /// What is other so long after the beginning.
+  LinkPatch at(Duration since) const;
   bool operator==(const LinkChange&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include "base/error.hh"
 #include "emulator/config/device_profiles.hh"
 #include "emulator/config/names.hh"
+#include "netshape/profiles.hh"
 
 namespace orrery::config {
 namespace {
@@ -79,36 +80,43 @@ TypePtr loss_model() {
   return model;
 }
 
-TypePtr link() {
+// What a link is. `changes`: within an event, which changes figures and not what the link is.
+TypePtr link(bool changes) {
   const Link link;
-  const auto type = object(
-      "link",
-      {optional("delay", duration(),
-                "One-way delay; node to node it is the sender's `up` plus the "
-                "receiver's `down`.",
-                "0ms"),
-       optional("jitter", duration(),
-                "Spread of the delay: half the range if uniform, else a standard deviation.",
-                "0ms"),
-       optional("distribution", choice(names_of<Distribution>()), "Of the delay.",
-                name_of(link.distribution)),
-       optional("rate", word_or({"unlimited"}, bit_rate()), "Capacity.", "unlimited"),
-       optional("keep_order", boolean(),
-                "Whether packets that jitter holds up hold up those behind them.", "true"),
-       optional("loss", probability(), "Share of packets dropped at random.", "0%"),
-       optional("loss_burst", number(1.0),
-                "How many are lost in a row on average (Gilbert's model); 1: each by itself.", "1"),
-       optional("loss_model", loss_model(), "A loss model by its own parameters, instead."),
-       optional("duplicate", probability(), "Share of packets that come twice.", "0%"),
-       optional("corrupt", probability(), "Share of packets with one bit flipped.", "0%"),
-       optional("reorder", probability(), "Share of packets that skip the delay.", "0%"),
-       optional("queue", queue(),
-                "Room in front of the rate limiter; what does not fit is dropped.",
-                text_of(link.queue)),
-       optional("layer", choice(names_of<Layer>()),
-                "What the rate counts: frames on the wire with preamble, FCS and gap, as a network "
-                "card of that speed does, or layer-2 frames, as a kernel qdisc does.",
-                name_of(link.layer))});
+  std::vector<std::string> profiles;
+  for (const netshape::LinkProfile& profile : netshape::link_profiles())
+    profiles.emplace_back(profile.name);
+  std::vector<Field> fields{
+      optional("delay", duration(),
+               "One-way delay; node to node it is the sender's `up` plus the "
+               "receiver's `down`.",
+               "0ms"),
+      optional("jitter", duration(),
+               "Spread of the delay: half the range if uniform, else a standard deviation.", "0ms"),
+      optional("distribution", choice(names_of<Distribution>()), "Of the delay.",
+               name_of(link.distribution)),
+      optional("rate", word_or({"unlimited"}, bit_rate()), "Capacity.", "unlimited"),
+      optional("keep_order", boolean(),
+               "Whether packets that jitter holds up hold up those behind them.", "true"),
+      optional("loss", probability(), "Share of packets dropped at random.", "0%"),
+      optional("loss_burst", number(1.0),
+               "How many are lost in a row on average (Gilbert's model); 1: each by itself.", "1"),
+      optional("loss_model", loss_model(), "A loss model by its own parameters, instead."),
+      optional("duplicate", probability(), "Share of packets that come twice.", "0%"),
+      optional("corrupt", probability(), "Share of packets with one bit flipped.", "0%"),
+      optional("reorder", probability(), "Share of packets that skip the delay.", "0%"),
+      optional("queue", queue(), "Room in front of the rate limiter; what does not fit is dropped.",
+               text_of(link.queue)),
+      optional("layer", choice(names_of<Layer>()),
+               "What the rate counts: frames on the wire with preamble, FCS and gap, as a network "
+               "card of that speed does, or layer-2 frames, as a kernel qdisc does.",
+               name_of(link.layer))};
+  if (!changes)
+    fields.insert(fields.begin(),
+                  optional("profile", choice(profiles),
+                           "A link by name, with its source in docs/links.md; what stands beside "
+                           "it overrules it."));
+  const auto type = object(changes ? "change" : "link", std::move(fields));
   type->not_both("loss_model", "loss").not_both("loss_model", "loss_burst");
   return type;
 }
@@ -160,6 +168,9 @@ TypePtr cluster(const TypePtr& link_type) {
               optional("link", link_type, "Every node's link, in both directions."),
               optional("links", list_of(access, "`links` maps"),
                        "What differs from `link`, by node and direction."),
+              optional("import", text(),
+                       "In place of a topology: the links of a file, a GML graph (`.gml`) or a "
+                       "matrix of one-way delays between the nodes (`.csv`)."),
               optional("switches", list_of(node_names(), "names", 1),
                        "With `wires`: the switches; a range stands for several."),
               optional("wires", list_of(wire, "`wires` maps", 1),
@@ -207,6 +218,22 @@ TypePtr timeline(const TypePtr& link_type) {
   const auto lasts = [](std::string doc) {
     return optional("for", positive_duration(), std::move(doc), "until the run ends");
   };
+  const auto step = object(
+      "step", {required("at", duration(), "Since the event's beginning; ascending."),
+               required("set", link_type, "What is other than in the file until the next step.")});
+  const auto trace = object(
+      "trace",
+      {optional("csv", text(),
+                "A table; columns `time`, `rate`, `delay`, `jitter`, `loss`, with units in the "
+                "cells or in brackets in the header, as in `rate [Mbit/s]`."),
+       optional("mahimahi", text(),
+                "Mahimahi's form: each line a millisecond at which a packet may leave."),
+       optional("bin", positive_duration(), "Of a Mahimahi trace: one rate each.", "100ms"),
+       optional("repeat", boolean(), "From its beginning again and again, as long as `for`.",
+                "false")});
+  trace->exactly_one({"csv", "mahimahi"});
+  const auto flap = object("flap", {required("period", positive_duration(), "How often."),
+                                    required("down", positive_duration(), "How long each time.")});
   const auto link_change = object(
       "link_change",
       {optional("node", node_list(), "Whose links."),
@@ -216,27 +243,31 @@ TypePtr timeline(const TypePtr& link_type) {
                 "`up`: what leaves the node, or goes from the first end to the second; `down`: the "
                 "other.",
                 "both"),
-       required("set", link_type, "What changes; the rest stays."),
+       optional("set", link_type, "What changes; the rest stays."),
+       optional("steps", list_of(step, "`step` maps", 1),
+                "Changes one after the other, each in place of the one before."),
+       optional("trace", trace, "Steps from a file."),
+       optional("flap", flap, "Steps that cut the link again and again."),
        lasts("How long; then the link is as before.")});
   link_change->exactly_one({"node", "between"});
-  const auto event = object(
-      "event",
-      {required("name", name(), "What `--without` and the report call it."),
-       required("at", duration(), "Emulated time since the run's start."),
-       optional("slow",
-                object("slow", {whom,
-                                required("factor", positive(),
-                                         "Kernels take so many times "
-                                         "as long."),
-                                lasts("How long.")}),
-                "A straggler."),
-       optional("pause", object("pause", {whom, lasts("How long.")}),
-                "The node stands still: it neither computes nor sends."),
-       optional("kill", object("kill", {whom}), "The node's process ends as if by kill -9."),
-       optional("restart", object("restart", {whom}),
-                "A killed node's process starts again, with nothing in memory."),
-       optional("link",
-                link_change, "Links change.")});
+  link_change->exactly_one({"set", "steps", "trace", "flap"});
+  const auto event =
+      object("event",
+             {required("name", name(), "What `--without` and the report call it."),
+              required("at", duration(), "Emulated time since the run's start."),
+              optional("slow",
+                       object("slow", {whom,
+                                       required("factor", positive(),
+                                                "Kernels take so many times "
+                                                "as long."),
+                                       lasts("How long.")}),
+                       "A straggler."),
+              optional("pause", object("pause", {whom, lasts("How long.")}),
+                       "The node stands still: it neither computes nor sends."),
+              optional("kill", object("kill", {whom}), "The node's process ends as if by kill -9."),
+              optional("restart", object("restart", {whom}),
+                       "A killed node's process starts again, with nothing in memory."),
+              optional("link", link_change, "Links change.")});
   event->exactly_one({"slow", "pause", "kill", "restart", "link"});
   return list_of(event, "`event` maps");
 }
@@ -301,7 +332,7 @@ TypePtr runs(const StrategyCatalog& strategies) {
 
 TypePtr experiment_schema(const StrategyCatalog& strategies) {
   const Experiment e;
-  const TypePtr link_type = link();
+  const TypePtr link_type = link(false);
   return object(
       "experiment",
       {required("orrery", version(), "The version of this format."),
@@ -311,7 +342,7 @@ TypePtr experiment_schema(const StrategyCatalog& strategies) {
                 std::to_string(e.seed)),
        required("cluster", cluster(link_type), "The machines and their network."),
        required("workload", workload(), "What is trained."),
-       optional("timeline", timeline(link_type), "What happens to the cluster, and when."),
+       optional("timeline", timeline(link(true)), "What happens to the cluster, and when."),
        required("runs", runs(strategies), "What is run on the cluster, each run by itself."),
        optional("evaluate", evaluate(),
                 "How often test accuracy is evaluated; costs no emulated "

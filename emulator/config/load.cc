@@ -1,6 +1,9 @@
 #include "emulator/config/load.hh"
 
+#include <filesystem>
+
 #include "emulator/config/experiment_schema.hh"
+#include "emulator/config/imports.hh"
 #include "emulator/config/read_experiment.hh"
 
 namespace orrery::config {
@@ -16,6 +19,8 @@ Loaded finish(Node root, const StrategyCatalog& strategies,
     diagnostics.throw_if_any();
   }
   for (const std::string& item : overrides) apply_override(root, item, diagnostics);
+  const std::string& file = root.place.source->name;
+  resolve_imports(root, std::filesystem::path(file).parent_path(), diagnostics);
   experiment_schema(strategies)->check(root, diagnostics);
   Read read = read_experiment(root, strategies, diagnostics);
   check_experiment(read, strategies, diagnostics);

@@ -30,6 +30,26 @@ netshape::LinkSpec link_spec(const Link& link) {
   return spec;
 }
 
+Link link_of(const netshape::LinkSpec& spec) {
+  Link link;
+  link.delay = spec.delay;
+  link.jitter = spec.jitter;
+  link.distribution = spec.distribution;
+  link.keep_order = spec.keep_order;
+  link.rate = spec.rate;
+  link.loss = spec.loss;
+  link.loss_model = spec.burst_loss;
+  link.duplicate = spec.duplicate;
+  link.corrupt = spec.corrupt;
+  link.reorder = spec.reorder;
+  link.layer = spec.layer;
+  if (const auto* time = std::get_if<Duration>(&spec.queue)) link.queue = *time;
+  if (const auto* bytes = std::get_if<Bytes>(&spec.queue)) link.queue = *bytes;
+  if (const auto* bdp = std::get_if<netshape::BdpMultiple>(&spec.queue))
+    link.queue = BdpMultiple{bdp->factor};
+  return link;
+}
+
 netshape::Topology topology_of(const Network& network) {
   if (network.wires.empty()) {
     std::vector<netshape::StarNode> nodes;

@@ -10,6 +10,8 @@
 namespace orrery::config {
 
 netshape::LinkSpec link_spec(const Link& link);
+/// The other way, for figures that are built in.
+Link link_of(const netshape::LinkSpec& spec);
 
 /// Throws ValueError if the shape does not fit the nodes.
 netshape::Topology topology_of(const Network& network);

@@ -22,57 +22,32 @@ TypePtr network_file() {
                  optional("timeline", list_of(anything(), "events"), "What happens to links.")});
 }
 
-Node scalar(const std::string& text, const Place& place) {
-  Node node;
-  node.kind = Node::Kind::scalar;
-  node.text = text;
-  node.place = place;
-  return node;
-}
-
-Node list(std::vector<Node> items, const Place& place) {
-  Node node;
-  node.kind = Node::Kind::list;
-  node.items = std::move(items);
-  node.place = place;
-  return node;
-}
-
-Node map(std::vector<std::pair<std::string, Node>> entries, const Place& place) {
-  Node node;
-  node.kind = Node::Kind::map;
-  node.place = place;
-  for (auto& [key, value] : entries) {
-    const Place at = value.place;
-    node.entries.push_back({key, at, std::move(value)});
-  }
-  return node;
-}
-
 // The experiment that holds this network, each part where the file has it.
 Node experiment_around(const Node& file) {
   const Place& top = file.place;
   std::vector<Node> nodes;
   for (const Node& name : file.find("nodes")->items)
-    nodes.push_back(map({{"name", name}, {"device", scalar("ideal", name.place)}}, name.place));
+    nodes.push_back(
+        make_map({{"name", name}, {"device", make_scalar("ideal", name.place)}}, name.place));
   std::vector<std::pair<std::string, Node>> entries{
-      {"orrery", scalar("1", top)},
-      {"name", scalar("network", top)},
-      {"cluster", map({{"cost", scalar("model", top)},
-                       {"nodes", list(std::move(nodes), file.find("nodes")->place)},
-                       {"network", *file.find("network")}},
-                      top)},
-      {"workload", map({{"model", scalar("mlp", top)},
-                        {"layers", list({scalar("784", top), scalar("10", top)}, top)}},
-                       top)},
-      {"runs", list({map({{"name", scalar("none", top)},
-                          {"strategy", scalar("sgd_allreduce", top)},
-                          {"stop", map({{"steps", scalar("1", top)}}, top)}},
-                         top)},
-                    top)}};
+      {"orrery", make_scalar("1", top)},
+      {"name", make_scalar("network", top)},
+      {"cluster", make_map({{"cost", make_scalar("model", top)},
+                            {"nodes", make_list(std::move(nodes), file.find("nodes")->place)},
+                            {"network", *file.find("network")}},
+                           top)},
+      {"workload",
+       make_map({{"model", make_scalar("mlp", top)},
+                 {"layers", make_list({make_scalar("784", top), make_scalar("10", top)}, top)}},
+                top)},
+      {"runs", make_list({make_map({{"name", make_scalar("none", top)},
+                                    {"strategy", make_scalar("sgd_allreduce", top)},
+                                    {"stop", make_map({{"steps", make_scalar("1", top)}}, top)}},
+                                   top)},
+                         top)}};
   for (const char* key : {"seed", "timeline"})
     if (const Node* value = file.find(key)) entries.emplace_back(key, *value);
-  return map(std::move(entries), top);
+  return make_map(std::move(entries), top);
 }
 
 void refuse_other_events(const Node& file, Diagnostics& diagnostics) {
@@ -98,8 +73,7 @@ Loaded network_from(const Node& root, const StrategyCatalog& strategies, Diagnos
 Loaded load_network(const std::string& path, const StrategyCatalog& strategies) {
   Diagnostics diagnostics;
   const Node root = read_document(path, diagnostics);
-  return root.find("orrery") ? load(path, strategies)
-                             : network_from(root, strategies, diagnostics);
+  return root.find("orrery") ? load(path, strategies) : network_from(root, strategies, diagnostics);
 }
 
 Loaded load_network_text(const std::string& name, const std::string& text,

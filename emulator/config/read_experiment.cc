@@ -5,7 +5,9 @@
 
 #include "emulator/config/device_profiles.hh"
 #include "emulator/config/names.hh"
+#include "emulator/config/network.hh"
 #include "emulator/config/schema.hh"
+#include "netshape/profiles.hh"
 
 namespace orrery::config {
 namespace {
@@ -268,8 +270,16 @@ class ExperimentReader {
     return patch;
   }
 
-  void apply(const Reader& from, Link& link, LinkOrigin& origin) const {
-    if (from) link = read_patch(from, origin).applied_to(link);
+  /// Which direction of a profile is meant.
+  enum class Way { up, down };
+
+  void apply(const Reader& from, Link& link, LinkOrigin& origin, Way way) const {
+    if (!from) return;
+    std::string name;
+    from.get("profile", name);
+    if (const netshape::LinkProfile* profile = netshape::find_link_profile(name))
+      link = link_of(way == Way::up ? profile->up : profile->down);
+    link = read_patch(from, origin).applied_to(link);
   }
 
   void read_network(const Reader& from) {
@@ -277,16 +287,18 @@ class ExperimentReader {
     read_.origins.topology = from.get("topology", network.topology);
     read_.origins.arity = from.get("arity", network.arity);
     read_.origins.trunk_map = from.map("trunk").node();
-    apply(from.map("trunk"), network.trunk, read_.origins.trunk);
-    TracedLink common;
-    apply(from.map("link"), common.link, common.origin);
+    apply(from.map("trunk"), network.trunk, read_.origins.trunk, Way::down);
+    TracedLink up;
+    TracedLink down;
+    apply(from.map("link"), up.link, up.origin, Way::up);
+    apply(from.map("link"), down.link, down.origin, Way::down);
     for (const ClusterNode& node : experiment().cluster.nodes) {
       access_of_.emplace(node.name, network.access.size());
-      network.access.push_back({node.name, common.link, common.link});
-      read_.origins.up.push_back(common.origin);
-      read_.origins.down.push_back(common.origin);
+      network.access.push_back({node.name, up.link, down.link});
+      read_.origins.up.push_back(up.origin);
+      read_.origins.down.push_back(down.origin);
     }
-    read_wires(from, common);
+    read_wires(from, up, down);
     // Then no node has a link of its own.
     if (read_.origins.wires_list)
       for (Access& access : network.access) access.up = access.down = Link{};
@@ -297,7 +309,7 @@ class ExperimentReader {
     }
   }
 
-  void read_wires(const Reader& from, const TracedLink& common) {
+  void read_wires(const Reader& from, const TracedLink& forth, const TracedLink& back) {
     Network& network = experiment().cluster.network;
     network.switches = from.nodes("switches");
     read_.origins.switches = from ? from.node()->find("switches") : nullptr;
@@ -309,12 +321,12 @@ class ExperimentReader {
       const std::vector<Node>& ends = entry.list("between");
       if (ends.size() != 2 || any_bad(item, diagnostics_)) continue;
       for (const std::string& a : expand_names(ends[0].text))
-        for (const std::string& b : expand_names(ends[1].text)) read_wire(entry, a, b, common);
+        for (const std::string& b : expand_names(ends[1].text)) read_wire(entry, a, b, forth, back);
     }
   }
 
   void read_wire(const Reader& entry, const std::string& a, const std::string& b,
-                 const TracedLink& common) {
+                 const TracedLink& forth, const TracedLink& back) {
     std::vector<Wire>& wires = experiment().cluster.network.wires;
     std::size_t at = 0;
     const auto joins = [&](const Wire& w) {
@@ -322,16 +334,21 @@ class ExperimentReader {
     };
     while (at < wires.size() && !joins(wires[at])) ++at;
     if (at == wires.size()) {
-      wires.push_back({a, b, common.link, common.link});
-      read_.origins.wires.push_back({entry.node(), common.origin, common.origin});
+      wires.push_back({a, b, forth.link, back.link});
+      read_.origins.wires.push_back({entry.node(), forth.origin, back.origin});
     }
     Wire& wire = wires[at];
     Origins::WireOrigin& origin = read_.origins.wires[at];
-    apply(entry.map("both"), wire.forth, origin.forth);
-    apply(entry.map("both"), wire.back, origin.back);
+    // As this entry sees it: another may have named the ends the other way round.
     const bool as_written = wire.a == a;
-    apply(entry.map(as_written ? "forth" : "back"), wire.forth, origin.forth);
-    apply(entry.map(as_written ? "back" : "forth"), wire.back, origin.back);
+    Link& there = as_written ? wire.forth : wire.back;
+    Link& here = as_written ? wire.back : wire.forth;
+    LinkOrigin& of_there = as_written ? origin.forth : origin.back;
+    LinkOrigin& of_here = as_written ? origin.back : origin.forth;
+    apply(entry.map("both"), there, of_there, Way::up);
+    apply(entry.map("both"), here, of_here, Way::down);
+    apply(entry.map("forth"), there, of_there, Way::up);
+    apply(entry.map("back"), here, of_here, Way::down);
   }
 
   void read_access(const Reader& entry, const std::string& name) {
@@ -339,10 +356,10 @@ class ExperimentReader {
     for (auto found = first; found != last; ++found) {
       const std::size_t i = found->second;
       Access& access = experiment().cluster.network.access[i];
-      apply(entry.map("both"), access.up, read_.origins.up[i]);
-      apply(entry.map("both"), access.down, read_.origins.down[i]);
-      apply(entry.map("up"), access.up, read_.origins.up[i]);
-      apply(entry.map("down"), access.down, read_.origins.down[i]);
+      apply(entry.map("both"), access.up, read_.origins.up[i], Way::up);
+      apply(entry.map("both"), access.down, read_.origins.down[i], Way::down);
+      apply(entry.map("up"), access.up, read_.origins.up[i], Way::up);
+      apply(entry.map("down"), access.down, read_.origins.down[i], Way::down);
     }
   }
 
@@ -399,6 +416,12 @@ class ExperimentReader {
         const std::vector<std::string> ends = action.nodes("between");
         if (ends.size() == 2) change.between = {ends[0], ends[1]};
         change.set = read_patch(action.map("set"), unused);
+        for (const Node& item : action.list("steps")) {
+          LinkStep step;
+          reader(item).get("at", step.at);
+          step.set = read_patch(reader(item).map("set"), unused);
+          change.steps.push_back(std::move(step));
+        }
         event.action = change;
       }
       return;

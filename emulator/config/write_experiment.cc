@@ -252,7 +252,16 @@ class Writer {
       action = "link";
       if (change.between)
         map.add("between", "[" + change.between->first + ", " + change.between->second + "]");
-      map.add("direction", name_of(change.direction)).add("set", flow(change.set));
+      map.add("direction", name_of(change.direction));
+      if (change.steps.empty()) {
+        map.add("set", flow(change.set));
+      } else {
+        std::string steps;
+        for (const LinkStep& step : change.steps)
+          steps += (steps.empty() ? "{at: " : ", {at: ") + exact(step.at) +
+                   ", set: " + flow(step.set) + "}";
+        map.add("steps", "[" + steps + "]");
+      }
     }
     if (event.lasts) map.add("for", exact(*event.lasts));
     line(1, "- name: " + event.name);

@@ -86,6 +86,7 @@ int run_in_guest(const std::vector<std::string>& arguments, const GuestOptions& 
   }
   spec.folders = {{"programs", emulator::program_folder()}};
   spec.cwd = fs::current_path();
+  spec.yield_takes_time = true;
   spec.argv = {uml::folder_path("programs") + "/netshape"};
   spec.argv.insert(spec.argv.end(), arguments.begin(), arguments.end());
   for (char** entry = environ; *entry; ++entry) spec.environment.emplace_back(*entry);

@@ -22,16 +22,15 @@ bool in_force(const Event& event, Instant t) {
 }
 
 // A direction at an instant: the base link with the patches in force, in the file's order.
-netshape::LinkSpec link_at(const config::Experiment& experiment,
-                           const netshape::Topology& topology, const config::Ends& ends,
-                           Instant t) {
+netshape::LinkSpec link_at(const config::Experiment& experiment, const netshape::Topology& topology,
+                           const config::Ends& ends, Instant t) {
   config::Link link = config::link_between(experiment.cluster.network, ends);
   for (const Event& event : experiment.timeline) {
     const auto* change = std::get_if<config::LinkChange>(&event.action);
     if (!change || !in_force(event, t)) continue;
     const std::vector<config::Ends> all = config::touched(topology, event, *change);
     if (std::find(all.begin(), all.end(), ends) != all.end())
-      link = change->set.applied_to(link);
+      link = change->at(t - event.at).applied_to(link);
   }
   return config::link_spec(link);
 }
@@ -89,8 +88,7 @@ class Expansion {
     put(event.at, event, "restart", node, node + " is started again", false, RestartProcess{});
   }
   void add(const Event& event, const std::string& node, const config::LinkChange& change) {
-    shape(event, node, change.direction,
-          config::directions_of(topology_, node, change.direction));
+    shape(event, node, change.direction, config::directions_of(topology_, node, change.direction));
   }
 
   // At the event's beginning and at its end; all of it at once.
@@ -99,17 +97,19 @@ class Expansion {
     const auto act = [&](Instant t, bool is_end) {
       ShapeLinks change;
       for (const config::Ends& ends : links)
-        change.changes.push_back({netshape::link_name(ends.from, ends.to),
-                                  link_at(experiment_, topology_, ends, t)});
-      const std::string target =
-          change.changes.size() == 1            ? change.changes[0].link
-          : direction == config::Direction::both ? whose + " (both directions)"
-          : direction == config::Direction::up   ? whose + " (up)"
-                                                 : whose + " (down)";
+        change.changes.push_back(
+            {netshape::link_name(ends.from, ends.to), link_at(experiment_, topology_, ends, t)});
+      const std::string target = change.changes.size() == 1 ? change.changes[0].link
+                                 : direction == config::Direction::both
+                                     ? whose + " (both directions)"
+                                 : direction == config::Direction::up ? whose + " (up)"
+                                                                      : whose + " (down)";
       std::string what = describe(change);
       put(t, event, "link", target, std::move(what), is_end, std::move(change));
     };
-    act(event.at, false);
+    const auto& steps = std::get<config::LinkChange>(event.action).steps;
+    if (steps.empty()) act(event.at, false);
+    for (const config::LinkStep& step : steps) act(event.at + step.at, false);
     if (const auto end = end_of(event)) act(*end, true);
   }
 

@@ -32,7 +32,7 @@ constexpr int first_folder_fd = 5;
 std::string through(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 std::vector<std::string> kernel_line(const GuestSpec& spec) {
-  return {
+  std::vector<std::string> line{
       spec.kernel,
       "mem=" + std::to_string(spec.memory.count >> 20) + "M",
       "root=/dev/root",
@@ -54,6 +54,8 @@ std::vector<std::string> kernel_line(const GuestSpec& spec) {
       // A parameter that the kernel does not know: our init's environment.
       "orrery_boot=" + through(state_fd) + "/boot",
   };
+  if (spec.yield_takes_time) line.emplace_back("orrery_yield");
+  return line;
 }
 
 // In the child, between fork and exec: only what is safe there.

@@ -74,13 +74,15 @@ TEST_F(Live, TheTimelineTakesPlace) {
 }
 
 TEST_F(Live, AnOvercommittedHostMakesItInvalid) {
-  // A thousand times as fast as a Raspberry Pi is faster than any host.
+  // A thousand times as fast as a Raspberry Pi is faster than any host, and nothing else takes
+  // time.
   const Result result =
       run_minimal(folder_ / "o", "live",
                   {"--set",
                    "cluster.devices={fast: {profile: "
                    "raspberry-pi-4, speed: 1000}}",
-                   "--set", "cluster.nodes=[{name: \"board[0-1]\", device: fast}]"});
+                   "--set", "cluster.nodes=[{name: \"board[0-1]\", device: fast}]", "--set",
+                   "cluster.network.link={delay: 10us}"});
   EXPECT_EQ(result.status, 1) << result.out << result.err;
   const auto json = nlohmann::json::parse(read(folder_ / "o/run.json"));
   EXPECT_EQ(json["verdict"]["grade"], "invalid");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -98,6 +99,35 @@ TEST_F(Net, TheExampleIsAsItSays) {
   EXPECT_THAT(result.out, testing::Not(HasSubstr("off by")));
 }
 
+// Round trips of pings from one node to another, ms.
+std::vector<double> pings(const std::string& file, const std::string& from, const std::string& to,
+                          const std::string& count) {
+  const Result result = netshape({"run", config("networks/" + file), "--node", from, "--", "ping",
+                                  "-c", count, "-i", "0.5", to});
+  std::vector<double> times;
+  for (std::size_t at = 0; (at = result.out.find("time=", at)) != std::string::npos; at += 5)
+    times.push_back(std::strtod(result.out.c_str() + at + 5, nullptr));
+  return times;
+}
+
+TEST_F(Net, TheOtherExamplesToo) {
+  // Seattle, Sunnyvale, Los Angeles: 1138.9 and 503.9 km of fibre at 5 us, there and back.
+  const auto coast = pings("abilene.yaml", "Seattle", "Los_Angeles", "2");
+  ASSERT_EQ(coast.size(), 2u);
+  EXPECT_NEAR(coast[1], 16.43, 0.05);
+  const auto far = pings("regions.yaml", "dublin", "tokyo", "2");
+  ASSERT_EQ(far.size(), 2u);
+  EXPECT_NEAR(far[1], 2 * 72, 0.05);
+  // 5 + 5 + 5 ms, and down to the phone what the trace says of each second.
+  const auto train = pings("mobile.yaml", "phone", "server", "8");
+  ASSERT_GE(train.size(), 7u);
+  EXPECT_NEAR(train[0], 15 + 25, 0.2);
+  EXPECT_NEAR(train[4], 15 + 40, 0.2);
+  EXPECT_GT(train[6], 15 + 120);
+  EXPECT_EQ(netshape({"plan", config("networks/edge.yaml")}).status, 0);
+  EXPECT_EQ(netshape({"plan", config("networks/twelve_links.yaml")}).status, 0);
+}
+
 TEST_F(Net, Iperf3ReachesTheGoodputOfTheWire) {
   if (!installed("iperf3")) GTEST_SKIP() << "iperf3 is not installed; scripts/bootstrap.sh does it";
   network("{delay: 5ms, rate: 100Mbit/s}");
@@ -154,18 +184,34 @@ class Mpi : public Net {
     ASSERT_EQ(built.status, 0) << built.err;
     std::ofstream(folder_ / "net.yaml")
         << "netshape: 1\nnodes: [\"n[0-3]\"]\nnetwork: {link: {delay: 1ms, rate: 100Mbit/s}}\n";
-    std::ofstream(folder_ / "agent") << "#!/bin/sh\nnode=$1; shift\nexec " NETSHAPE_PROGRAM
-                                        " exec $node -- sh -c \"$*\"\n";
+    std::ofstream(folder_ / "agent")
+        << "#!/bin/sh\nnode=$1; shift\nexec " NETSHAPE_PROGRAM " exec $node -- sh -c \"$*\"\n";
     std::filesystem::permissions(folder_ / "agent", std::filesystem::perms::owner_all);
   }
   Result mpirun(std::vector<std::string> how) {
     std::vector<std::string> command{"run", folder_ / "net.yaml", "--node", "n0"};
     command.insert(command.end(), how.begin(), how.end());
-    for (const char* word :
-         {"--", "mpirun", "--allow-run-as-root", "--mca", "btl", "tcp,self", "--mca",
-          "btl_tcp_if_include", "10.0.0.0/8", "--mca", "oob_tcp_if_include", "10.0.0.0/8", "--mca",
-          "mpi_yield_when_idle", "1", "-n", "4", "--host", "n0:1,n1:1,n2:1,n3:1", "--mca",
-          "plm_rsh_agent"})
+    for (const char* word : {"--",
+                             "mpirun",
+                             "--allow-run-as-root",
+                             "--mca",
+                             "btl",
+                             "tcp,self",
+                             "--mca",
+                             "btl_tcp_if_include",
+                             "10.0.0.0/8",
+                             "--mca",
+                             "oob_tcp_if_include",
+                             "10.0.0.0/8",
+                             "--mca",
+                             "mpi_yield_when_idle",
+                             "1",
+                             "-n",
+                             "4",
+                             "--host",
+                             "n0:1,n1:1,n2:1,n3:1",
+                             "--mca",
+                             "plm_rsh_agent"})
       command.emplace_back(word);
     command.push_back(folder_ / "agent");
     command.push_back(folder_ / "check");
@@ -191,7 +237,7 @@ class Mpi : public Net {
 };
 
 TEST_F(Mpi, InTheTimeTravelKernel) {
-  expect_figures(mpirun({"--mem", "2GiB", "--write", folder_.path()}), 0.0046);
+  expect_figures(mpirun({"--mem", "2GiB", "--write", folder_.path()}), 0.006);
 }
 
 TEST_F(Mpi, OnThisHost) {
@@ -204,10 +250,11 @@ TEST_F(Net, TheSameProgramsOnThisHost) {
   const Result probe = netshape({"probe"});
   if (probe.status != 0) GTEST_SKIP() << "no network can be built on this host:\n" << probe.out;
   network("{delay: 5ms, rate: 20Mbit/s}");
-  const Result result = netshape({"run", folder_ / "net.yaml", "--here", "--", "bash", "-ec",
-                                  "netshape exec client -- ping -c 2 -q server; netshape exec server "
-                                  "-- iperf3 -s -1 > /dev/null & sleep 0.5; netshape exec client -- "
-                                  "iperf3 -c server -t 3 -C cubic -J; wait"});
+  const Result result =
+      netshape({"run", folder_ / "net.yaml", "--here", "--", "bash", "-ec",
+                "netshape exec client -- ping -c 2 -q server; netshape exec server "
+                "-- iperf3 -s -1 > /dev/null & sleep 0.5; netshape exec client -- "
+                "iperf3 -c server -t 3 -C cubic -J; wait"});
   ASSERT_EQ(result.status, 0) << result.out << result.err;
   EXPECT_THAT(result.out, HasSubstr("2 received, 0% packet loss"));
   const auto report = nlohmann::json::parse(result.out.substr(result.out.find("{")));
