@@ -50,12 +50,12 @@ sockaddr_in address_of(const std::string& address, int port) {
   return result;
 }
 
-void tune(int fd, std::int64_t buffer) {
+void tune(int fd, std::int64_t buffer, const std::string& congestion_control) {
   const int on = 1;
   check_system(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "set TCP_NODELAY");
-  // What the time-travel kernel has; a host may have chosen another. Not everyone may choose.
-  constexpr std::string_view cubic = "cubic";
-  ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, cubic.data(), cubic.size());
+  if (!congestion_control.empty())
+    ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion_control.data(),
+                 static_cast<socklen_t>(congestion_control.size()));
   if (buffer <= 0) return;
   // The kernel doubles what it is told, and counts its own overhead in the other half.
   const int size = static_cast<int>(std::min<std::int64_t>(buffer, 1 << 30));
@@ -151,7 +151,7 @@ void GrpcTransport::listen() {
   for (const std::int64_t buffer : options_.socket_buffers) largest = std::max(largest, buffer);
   // Accepted sockets inherit buffers, and the window scale is fixed at the handshake: before
   // listen.
-  tune(fd, largest);
+  tune(fd, largest, options_.congestion_control);
   const std::string& address = options_.addresses.at(static_cast<std::size_t>(options_.rank));
   const sockaddr_in own = address_of(address, options_.port);
   if (::bind(fd, reinterpret_cast<const sockaddr*>(&own), sizeof own) != 0)
@@ -170,7 +170,7 @@ void GrpcTransport::accept_loop() {
         ::accept4(endpoint_->listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (fd < 0) return;  // the listener was shut down
-    tune(fd, 0);
+    tune(fd, 0, options_.congestion_control);
     grpc::AddInsecureChannelFromFd(endpoint_->server.get(), fd);
   }
 }
@@ -225,7 +225,8 @@ void GrpcTransport::await_call() {
 void GrpcTransport::connect(const std::vector<int>& peers) {
   for (const int peer : peers) {
     FileDescriptor socket = tcp_socket();
-    tune(socket.get(), options_.socket_buffers.at(static_cast<std::size_t>(peer)));
+    tune(socket.get(), options_.socket_buffers.at(static_cast<std::size_t>(peer)),
+         options_.congestion_control);
     const sockaddr_in own =
         address_of(options_.addresses.at(static_cast<std::size_t>(options_.rank)), 0);
     check_system(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own), sizeof own),

@@ -29,6 +29,8 @@ struct TransportOptions {
   int port = 7000;
   /// Socket buffers by peer, bytes: from the links' bandwidth-delay products. 0: the system's own.
   std::vector<std::int64_t> socket_buffers;
+  /// Of the connections, as far as this process may choose; empty: the system's own.
+  std::string congestion_control;
   /// Queued and unsent bytes to one peer above which send() blocks.
   std::int64_t high_water = 64 << 20;
 };

@@ -4,7 +4,7 @@
 #
 #   ninja -C build/release traffic_guest && benchmarks/gso_cost.sh [ROUNDS]
 set -euo pipefail
-rounds=${1:-5}
+rounds=${1:-3}
 bin=$(cd "$(dirname "$0")/../build/release" && pwd)
 export ORRERY_KERNEL=${ORRERY_KERNEL:-$("$(dirname "$0")/../scripts/build-kernel.sh" --print-path)}
 work=$(mktemp -d)
@@ -23,7 +23,7 @@ median() { sort -n "$work/$1" | awk '{v[NR] = $1} END {print (NR % 2) ? v[(NR + 
 echo '| rate | super-packets | segments | host ms a MB | of the single packets'"'"' | goodput over the wire'"'"'s |'
 echo '|---|---|---|---|---|---|'
 for rate in 10 100 1000 10000; do
-  size=$((rate < 100 ? 60 : rate < 1000 ? 200 : 800))
+  size=$((rate < 100 ? 30 : rate < 1000 ? 60 : rate < 10000 ? 100 : 200))
   rm -f "$work"/*
   for ((i = 0; i < rounds; ++i)); do
     cost none "$rate" 1 1         # the start, and a megabyte

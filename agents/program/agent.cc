@@ -20,11 +20,14 @@ std::shared_ptr<const CostModel> cost_of(const RunSpec& spec, const NodeSpec& no
   return std::make_shared<ProfileCost>(spec.profile);
 }
 
-TransportOptions transport_options(const RunSpec& spec, int rank) {
+TransportOptions transport_options(const AgentSetup& setup, int rank) {
+  const RunSpec& spec = setup.spec;
   TransportOptions options;
   options.rank = rank;
   for (const NodeSpec& node : spec.nodes) options.addresses.push_back(node.address);
   options.port = spec.port;
+  // What the time-travel kernel has; a host may have chosen another.
+  if (!setup.leases.empty()) options.congestion_control = "cubic";
   options.socket_buffers = spec.nodes[static_cast<std::size_t>(rank)].socket_buffers;
   return options;
 }
@@ -58,7 +61,7 @@ int run(const AgentSetup& setup, int rank, int incarnation) {
 
   const auto kept = make_clock(setup);
   MonotonicClock& clock = *kept;
-  GrpcTransport transport(transport_options(spec, rank), clock);
+  GrpcTransport transport(transport_options(setup, rank), clock);
   std::atomic<Node*> running{nullptr};
   ControlClient control(setup.control_socket, transport.queue(), [&]() -> std::string {
     const Node* node = running.load();

@@ -127,7 +127,11 @@ std::vector<Sample> tcp(const Backend& backend, const std::string& from, const s
   setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
   // As in the time-travel kernel, whatever a host prefers.
   constexpr std::string_view cubic = "cubic";
-  setsockopt(sender.get(), IPPROTO_TCP, TCP_CONGESTION, cubic.data(), cubic.size());
+  std::array<char, 16> chosen{};
+  socklen_t length = chosen.size();
+  getsockopt(sender.get(), IPPROTO_TCP, TCP_CONGESTION, chosen.data(), &length);
+  if (cubic != chosen.data())
+    setsockopt(sender.get(), IPPROTO_TCP, TCP_CONGESTION, cubic.data(), cubic.size());
   const sockaddr_in peer = bind_at(backend, listener.get(), to);
   check_system(listen(listener.get(), 1), "listen");
   auto* shared = static_cast<Shared*>(
