@@ -46,8 +46,14 @@ struct Arrival {
 // A sender at one end of a link and a receiver at its other, both used by one thread.
 class Pair {
  public:
-  Pair(const Backend& backend, const LinkPlan& link)
-      : from_(open_at(backend, link.from)), to_(open_at(backend, link.to)) {
+  Pair(const Backend& backend, const LinkPlan& link, bool kernel_stamps)
+      : from_(open_at(backend, link.from)),
+        to_(open_at(backend, link.to)),
+        kernel_stamps_(kernel_stamps) {
+    const int on = 1;
+    if (kernel_stamps)
+      check_system(setsockopt(to_.get(), SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on),
+                   "ask for the times of arrivals");
     sockaddr_in here = endpoint(backend.current().vertex(link.to).address);
     check_system(bind(to_.get(), reinterpret_cast<sockaddr*>(&here), sizeof here),
                  "bind a measuring socket");
@@ -75,12 +81,35 @@ class Pair {
       if (ready < 0 && errno == EINTR) continue;
       if (check_system(ready, "wait for a measuring packet") == 0) return {};
       Arrival arrival{0, now_ns()};
-      if (recv(to_.get(), &arrival.number, sizeof arrival.number, MSG_TRUNC | MSG_DONTWAIT) >= 4)
-        return arrival;
+      if (read(arrival)) return arrival;
     }
   }
 
  private:
+  // False: it was none of ours.
+  bool read(Arrival& arrival) {
+    iovec part{&arrival.number, sizeof arrival.number};
+    alignas(cmsghdr) std::array<char, 128> control{};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    if (recvmsg(to_.get(), &header, MSG_TRUNC | MSG_DONTWAIT) < 4) return false;
+    if (!kernel_stamps_) return true;
+    for (cmsghdr* c = CMSG_FIRSTHDR(&header); c; c = CMSG_NXTHDR(&header, c)) {
+      if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TIMESTAMPNS) continue;
+      // The stamp is of the clock that may be set; how long ago that was is what counts.
+      timespec stamp{};
+      timespec now{};
+      std::memcpy(&stamp, CMSG_DATA(c), sizeof stamp);
+      clock_gettime(CLOCK_REALTIME, &now);
+      arrival.ns = now_ns() - ((now.tv_sec - stamp.tv_sec) * std::int64_t{1'000'000'000} +
+                               now.tv_nsec - stamp.tv_nsec);
+    }
+    return true;
+  }
+
   static FileDescriptor open_at(const Backend& backend, const std::string& vertex) {
     const InNamespace inside(backend.node_namespace(vertex));
     FileDescriptor opened(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -93,6 +122,7 @@ class Pair {
 
   FileDescriptor from_;
   FileDescriptor to_;
+  bool kernel_stamps_;
 };
 
 std::int64_t patience_ns(const LinkPlan& link) {
@@ -401,13 +431,22 @@ bool LinkVerdict::ok() const {
   return delay.ok() && jitter.ok() && rate.ok() && loss.ok() && duplicate.ok() && reorder.ok();
 }
 
+VerifyOptions wall_time_options() {
+  VerifyOptions options;
+  options.delay_tolerance = Duration::microseconds(150);
+  options.rate_tolerance = 0.015;
+  options.loss_packets = 2000;
+  options.kernel_stamps = true;
+  return options;
+}
+
 std::vector<LinkVerdict> verify(const Backend& backend, const VerifyOptions& options) {
   const Plan& plan = backend.current();
   std::vector<LinkVerdict> verdicts;
   for (const LinkPlan& link : plan.links) {
     LinkVerdict verdict;
     verdict.link = link.name;
-    Pair pair(backend, link);
+    Pair pair(backend, link, options.kernel_stamps);
     measure_delay(pair, link, options, verdict);
     measure_rate(pair, plan, link, options, verdict);
     measure_chances(pair, link, options, verdict);

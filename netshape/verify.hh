@@ -40,7 +40,13 @@ struct VerifyOptions {
   int chance_probes = 400;         ///< the same where chance has a part in it
   int train = 40;                  ///< full packets for the rate
   int loss_packets = 20'000;       ///< at most; fewer where 400 losses come sooner
+  /// A packet has arrived when the receiver's kernel had it, and not when this program woke for it:
+  /// where time passes meanwhile.
+  bool kernel_stamps = false;
 };
+
+/// For wall time on a host that others use, too: what is measured takes that time, and wakes late.
+VerifyOptions wall_time_options();
 
 /// Needs an idle network. Enters the nodes' namespaces with threads' own setns(): the caller's
 /// stays.

@@ -25,14 +25,6 @@ std::map<std::string, std::int64_t> longest_bursts(const netshape::Plan& plan) {
 
 }  // namespace
 
-netshape::VerifyOptions live_verify_options() {
-  netshape::VerifyOptions options;
-  options.delay_tolerance = Duration::microseconds(150);
-  options.rate_tolerance = 0.015;
-  options.loss_packets = 2000;
-  return options;
-}
-
 void record_link_checks(const netshape::Backend& network, RecordSink& records,
                         const netshape::VerifyOptions& options) {
   const std::map<std::string, std::int64_t> bursts = longest_bursts(network.current());

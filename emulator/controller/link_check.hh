@@ -13,7 +13,4 @@ namespace orrery::emulator {
 void record_link_checks(const netshape::Backend& network, RecordSink& records,
                         const netshape::VerifyOptions& options);
 
-/// What is measured, and how closely, where wall time passes meanwhile and other load disturbs.
-netshape::VerifyOptions live_verify_options();
-
 }  // namespace orrery::emulator

@@ -73,7 +73,7 @@ emulator::ControllerOptions options_of(const Arguments& arguments) {
                             "control.sock", "--records", "records"};
   if (arguments.live) {
     options.zygote_command.insert(options.zygote_command.end(), {"--leases", arguments.leases});
-    options.verify = emulator::live_verify_options();
+    options.verify = netshape::wall_time_options();
     options.log = "live.log";
   }
   return options;

@@ -11,6 +11,7 @@
 #include <iostream>
 
 #include "base/error.hh"
+#include "base/fd.hh"
 #include "emulator/net/built.hh"
 #include "emulator/net/scratch.hh"
 #include "netshape/verify.hh"
@@ -19,6 +20,11 @@ namespace orrery::net {
 namespace {
 
 namespace fs = std::filesystem;
+
+// In the time-travel kernel, whose command line says so.
+bool in_virtual_time() {
+  return read_file("/proc/cmdline").find("time-travel=") != std::string::npos;
+}
 
 // So that a command finds `netshape` itself, wherever it lies.
 void be_on_the_path() {
@@ -31,7 +37,8 @@ void be_on_the_path() {
 
 int verify_here(const Network& network, const std::string& backend) {
   const auto built = build(network, backend);
-  const auto verdicts = netshape::verify(*built);
+  const auto verdicts = netshape::verify(
+      *built, in_virtual_time() ? netshape::VerifyOptions{} : netshape::wall_time_options());
   std::cout << netshape::to_text(verdicts) << std::flush;
   const bool good = std::all_of(verdicts.begin(), verdicts.end(),
                                 [](const auto& verdict) { return verdict.ok(); });
