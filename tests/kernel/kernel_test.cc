@@ -152,7 +152,7 @@ TEST_F(Kernel, MovesItsClockWhenItIsRead) {
   EXPECT_EQ(run("clock_cost").number("ns_per_reading"), kClockStepNs);
 }
 TEST_F(Kernel, MovesItsClockForWhoYields) {
-  // A microsecond each time, and where the scheduler likes, some time until the other's turn.
+  // Five microseconds each time, and where the scheduler likes, some time until the other is let.
   const auto waiting = run("yield", {"orrery_yield"});
   EXPECT_GT(waiting.number("waited_ns"), 10'000'000);
   EXPECT_LT(waiting.number("waited_ns"), 30'000'000);
