@@ -28,7 +28,8 @@ struct GuestSpec {
   std::vector<std::string> environment;  ///< all of it, NAME=VALUE
   std::string cwd = "/";
   std::uint64_t entropy = 1;  ///< seed of the guest's random numbers
-  /// A round of sched_yield() takes five microseconds: for programs that wait by looking and yielding.
+  /// A round of sched_yield() takes five microseconds: for programs that wait by looking and
+  /// yielding.
   bool yield_takes_time = false;
 };
 
