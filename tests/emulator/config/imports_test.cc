@@ -254,11 +254,11 @@ TEST(LinkProfiles, AreThoseOfThePage) {
 
 TEST_F(Imports, AProfileIsAsItsDirectionsAre) {
   const Network network =
-      read("{link: {profile: lan-1g}, links: [{node: a, both: {profile: dsl, delay: 1ms}}]}")
+      read("{link: {profile: lan-1g}, links: [{node: a, both: {profile: dsl, delay: 7ms}}]}")
           .cluster.network;
   EXPECT_EQ(network.access[0].up.rate, BitRate::mbit(1));
   EXPECT_EQ(network.access[0].down.rate, BitRate::mbit(12));
-  EXPECT_EQ(network.access[0].down.delay, Duration::milliseconds(1));
+  EXPECT_EQ(network.access[0].down.delay, Duration::milliseconds(7));
   EXPECT_EQ(network.access[1].down.rate, BitRate::mbit(1000));
   EXPECT_THAT(errors("{link: {profile: dls}}"), HasSubstr("dsl"));
 }
