@@ -1,6 +1,6 @@
-// network_accuracy [kernel|fabric] [TABLE]...: how near a backend's links come to what is asked, as the tables
-// of docs/accuracy.md. The kernel's runs in the time-travel kernel, and gives the same there every
-// time; the fabric's on the host, by its clock:
+// network_accuracy [kernel|fabric] [TABLE]...: how near a backend's links come to what is asked, as
+// the tables of docs/accuracy.md. The kernel's runs in the time-travel kernel, and gives the same
+// there every time; the fabric's on the host, by its clock:
 //
 //   orrery-guest --mem 3GiB -- build/release/benchmarks/network_accuracy kernel
 //   build/release/benchmarks/network_accuracy fabric
@@ -355,8 +355,8 @@ int main(int argc, char** argv) {
   backend_kind = wish == "fabric" ? BackendKind::fabric : BackendKind::kernel;
   const std::vector<std::string> only(argv + std::min(argc, 2), argv + argc);
   const std::pair<const char*, void (*)()> tables[] = {
-      {"delays", delays}, {"jitters", jitters}, {"losses", losses},      {"rates", rates},
-      {"sharing", sharing}, {"many", many},     {"lifetimes", lifetimes}};
+      {"delays", delays},   {"jitters", jitters}, {"losses", losses},      {"rates", rates},
+      {"sharing", sharing}, {"many", many},       {"lifetimes", lifetimes}};
   for (const auto& [name, print] : tables)
     if (only.empty() || std::find(only.begin(), only.end(), name) != only.end()) print();
 }

@@ -17,10 +17,7 @@ std::string joined(const std::vector<std::string>& words) {
 class ListType : public Type {
  public:
   ListType(TypePtr item, std::string what, std::size_t at_least, std::size_t at_most)
-      : item_(std::move(item)),
-        what_(std::move(what)),
-        at_least_(at_least),
-        at_most_(at_most) {}
+      : item_(std::move(item)), what_(std::move(what)), at_least_(at_least), at_most_(at_most) {}
   void check(const Node& node, Diagnostics& diagnostics) const override {
     if (!node.is_list()) {
       diagnostics.error(node, describe(node) + " is not a list; write " + expects() +

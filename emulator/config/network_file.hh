@@ -24,7 +24,8 @@ Loaded load_network(const std::string& path, const StrategyCatalog& strategies);
 Loaded load_network_text(const std::string& name, const std::string& text,
                          const StrategyCatalog& strategies);
 
-/// A network file of `experiment`'s nodes, links and seed, every link spelt out; without a timeline.
+/// A network file of `experiment`'s nodes, links and seed, every link spelt out; without a
+/// timeline.
 std::string network_to_yaml(const Experiment& experiment);
 
 }  // namespace orrery::config

@@ -49,8 +49,8 @@ struct Origins {
     LinkOrigin forth;
     LinkOrigin back;
   };
-  std::vector<WireOrigin> wires;      ///< beside network.wires
-  const Node* wires_list = nullptr;   ///< nullptr: none are given
+  std::vector<WireOrigin> wires;     ///< beside network.wires
+  const Node* wires_list = nullptr;  ///< nullptr: none are given
   const Node* switches = nullptr;
   bool wires_sound = false;
   std::vector<EventOrigin> events;

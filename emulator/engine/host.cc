@@ -58,8 +58,8 @@ int spawn_and_wait(std::vector<std::string> argv, std::vector<std::string> envir
     posix_spawn_file_actions_addopen(&actions, 2, error_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC,
                                      0600);
   pid_t pid = -1;
-  const int failure = ::posix_spawn(&pid, argv[0].c_str(), &actions, nullptr, c_strings(argv).data(),
-                                    c_strings(environment).data());
+  const int failure = ::posix_spawn(&pid, argv[0].c_str(), &actions, nullptr,
+                                    c_strings(argv).data(), c_strings(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (failure != 0) throw SystemError("start " + argv[0], failure);
   int status = 0;

@@ -339,8 +339,8 @@ volatile sig_atomic_t ending = 0;
 
 // --- the other side
 
-// A keeper that has been killed may take connections for as long as the kernel needs to free what it
-// had, and answer none.
+// A keeper that has been killed may take connections for as long as the kernel needs to free what
+// it had, and answer none.
 Received ask(const std::string& name, const Json& question) {
   constexpr int patience = 100;
   for (int i = 0; i < patience; ++i) {

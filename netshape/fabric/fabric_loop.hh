@@ -23,8 +23,8 @@ struct FabricOptions {
   Duration spin = Duration::microseconds(60);
   /// But not for more of its time than this; then it rather wakes late.
   double spin_share = 0.5;
-  /// Ask for the greatest weight that the scheduler gives, so that other load does not make releases
-  /// late.
+  /// Ask for the greatest weight that the scheduler gives, so that other load does not make
+  /// releases late.
   bool favoured = true;
 };
 

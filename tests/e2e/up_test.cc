@@ -160,7 +160,8 @@ TEST_F(Up, AKeeperThatIsKilledTakesItsNetworkAlong) {
 // The same in the time-travel kernel, whose netem it uses: figures there are exact.
 TEST(UpInTheTimeTravelKernel, IsTheSame) {
   const Folder folder;
-  std::ofstream(folder / "net.yaml") << "netshape: 1\nnodes: [a, b]\nnetwork: {link: {delay: 5ms}}\n";
+  std::ofstream(folder / "net.yaml")
+      << "netshape: 1\nnodes: [a, b]\nnetwork: {link: {delay: 5ms}}\n";
   const Result result = netshape(
       {"run", folder / "net.yaml", "--write", folder.path(), "--", "bash", "-ec",
        "unset NETSHAPE_NODES; netshape up " + (folder / "net.yaml") +

@@ -23,9 +23,7 @@ class Mutator {
   }
 
  private:
-  int below(std::size_t n) {
-    return n == 0 ? 0 : static_cast<int>(random_() % n);
-  }
+  int below(std::size_t n) { return n == 0 ? 0 : static_cast<int>(random_() % n); }
   std::size_t place(const std::string& text) {
     return static_cast<std::size_t>(below(text.size() + 1));
   }
@@ -42,11 +40,13 @@ class Mutator {
   }
 
   void change(std::string& text) {
+    // clang-format off
     static const std::vector<std::string> awkward{
         "", "-", "- ", ": ", "{", "}", "[", "]", "&a ", "*a", "<<: ", "!!str ", "\t", "\r\n",
         "\"", "'", "|", ">", "#", "0", "-1", "1e999", "nan", "99999999999999999999", "0x10", "~",
         "null", "true", "\xff\xfe", "\xe2\x82", std::string(1, '\0'), "---\n", "...\n", "%", "->",
         "board[0-999999999]", "[[[[[[[[", "{{{{{{{{", "ms", "Mbit/s", "1/0", "100%", "-5ms"};
+    // clang-format on
     switch (below(8)) {
       case 0:
         if (!text.empty()) text[place(text) % text.size()] ^= static_cast<char>(1 << below(8));
