@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/c_strings.hh"
@@ -37,6 +39,18 @@ void make_room_in_etc() {
   write_file("/etc/hosts", "");
 }
 
+void make_mounts_private() {
+  if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) return;
+  if (errno != EINVAL) throw_errno("make mounts private");
+  // In a chroot / is no mount; then those that can be seen from here, one by one.
+  std::ifstream mounts("/proc/self/mounts");
+  std::string device;
+  std::string point;
+  for (std::string rest; mounts >> device >> point && std::getline(mounts, rest);)
+    if (::mount("none", point.c_str(), nullptr, MS_PRIVATE, nullptr) != 0 && errno != EINVAL)
+      throw_errno("make the mount " + point + " private");
+}
+
 }  // namespace
 
 std::unique_ptr<netshape::Backend> build(const Network& network, const std::string& wish) {
@@ -49,7 +63,7 @@ std::unique_ptr<netshape::Backend> build(const Network& network, const std::stri
 
 Directory::Directory(const netshape::Backend& network) {
   check_system(::unshare(CLONE_NEWNS), "make a mount namespace");
-  check_system(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "make mounts private");
+  make_mounts_private();
   // /proc/fs is empty, and nobody's files lie below it. In the time-travel kernel our init has
   // put a folder there already.
   std::error_code failed;

@@ -47,6 +47,7 @@ int verify_here(const Network& network, const std::string& backend) {
 
 int run_here(const Network& network, const std::vector<std::string>& command,
              const HereOptions& options) {
+  be_on_the_path();  // while it can be told: in another mount namespace the program's path differs
   const auto built = build(network, options.backend);
   const Directory directory(*built);
   if (options.scratch) {
@@ -55,7 +56,6 @@ int run_here(const Network& network, const std::vector<std::string>& command,
     make_scratch_folders(seen);
   }
   ::setenv(namespaces_variable, directory.path().c_str(), 1);
-  be_on_the_path();
   const pid_t child = check_system(::fork(), "fork");
   if (child == 0) {
     try {

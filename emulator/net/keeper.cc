@@ -172,6 +172,8 @@ class Keeper {
     network_.file.cluster.network = config::spelt_out(network_.file.cluster.network);
     for (const char* kind : {"user", "mnt"})
       spaces_.push_back(open_file(std::string("/proc/self/ns/") + kind, O_RDONLY));
+    // Who enters a mount namespace is at its root, which in a chroot is not ours.
+    spaces_.push_back(open_file("/", O_PATH | O_DIRECTORY));
   }
 
   /// False: it was the last request; `close` is called before that is answered.
@@ -460,7 +462,7 @@ std::string change(const std::string& name, const std::string& what,
 void enter(const std::string& name, const std::string& node) {
   const Received answer = ask(name, {{"do", "enter"}});
   const std::string at = Json::parse(answer.text).at("folder");
-  if (answer.descriptors.size() != 2)
+  if (answer.descriptors.size() != 3)
     throw Error("the keeper of '" + name + "' sent no namespaces");
   const fs::path here = fs::current_path();
   // To enter the user namespace that one is in already is an error.
@@ -471,6 +473,8 @@ void enter(const std::string& name, const std::string& node) {
   if (own.st_ino != theirs.st_ino)
     check_system(::setns(answer.descriptors[0].get(), CLONE_NEWUSER), "enter the user namespace");
   check_system(::setns(answer.descriptors[1].get(), CLONE_NEWNS), "enter the mount namespace");
+  check_system(::fchdir(answer.descriptors[2].get()), "enter the keeper's root");
+  check_system(::chroot("."), "enter the keeper's root");
   if (::chdir(here.c_str()) != 0) check_system(::chdir("/"), "enter /");
   ::setenv(namespaces_variable, at.c_str(), 1);
   enter_node(at, node);
