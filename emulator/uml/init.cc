@@ -3,6 +3,7 @@
 //
 // Linked statically: a dynamic loader costs page faults, and they are dear in a guest.
 
+#include <fcntl.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
