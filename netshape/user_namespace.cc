@@ -38,7 +38,8 @@ bool enter_user_namespace() {
   if (may_make_namespaces()) return false;
   const std::string user = std::to_string(::geteuid());
   const std::string group = std::to_string(::getegid());
-  if (::unshare(CLONE_NEWUSER) != 0)
+  // A network namespace with it, for one may not come back to one that is someone else's.
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
     throw MachineError(
         "enter a user namespace: not permitted; run as root, or allow unprivileged user namespaces "
         "(sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces)");
