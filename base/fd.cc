@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -37,6 +38,17 @@ void write_all(int fd, std::string_view data, const std::string& what) {
       throw_errno("write " + what);
     }
     data.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+std::string read_to_end(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(got));
   }
 }
 

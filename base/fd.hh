@@ -29,6 +29,8 @@ class FileDescriptor {
 FileDescriptor open_file(const std::string& path, int flags, unsigned mode = 0644);
 /// Writes all of it, through EINTR and short writes.
 void write_all(int fd, std::string_view data, const std::string& what);
+/// What comes from a pipe until its other end is closed, or it fails.
+std::string read_to_end(int fd);
 std::string read_file(const std::string& path);
 /// Writes to a neighbour and renames it, so that a reader never sees half a file.
 void write_file(const std::string& path, std::string_view data);

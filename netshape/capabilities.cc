@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <functional>
 #include <sstream>
@@ -146,17 +145,6 @@ std::vector<Attempt> attempts() {
     write_all(report, lack + "\n", "report to the parent");
   }
   ::_exit(0);
-}
-
-std::string read_to_end(int fd) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
 }
 
 std::string first_lack(const Capabilities& capabilities,

@@ -375,17 +375,6 @@ std::string text_of(const Received& received) {
   return Json::parse(received.text).at("text").get<std::string>();
 }
 
-std::string read_all(int fd) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  }
-}
-
 }  // namespace
 
 void bring_up(const Network& network, const std::string& name, const std::string& backend) {
@@ -407,7 +396,7 @@ void bring_up(const Network& network, const std::string& name, const std::string
     keep(network, name, backend, std::move(theirs), starter);
   }
   theirs.reset();
-  const std::string report = read_all(ours.get());
+  const std::string report = read_to_end(ours.get());
   if (report == "up") return;
   if (report.empty()) throw Error("the network's keeper ended while it was building");
   const Json told = Json::parse(report);
